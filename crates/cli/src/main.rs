@@ -1,0 +1,69 @@
+//! The `leaklab` program: flags, progress, exit codes. Each subcommand is a file; the work is in the libraries.
+#![forbid(unsafe_code)]
+
+mod analyse;
+mod bench;
+mod data;
+mod evaluate;
+mod export;
+mod import;
+mod network;
+mod report;
+mod selftest;
+mod study;
+mod theory;
+mod train;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Train spiking neural networks with and without leak, and find out what leak does.
+#[derive(Parser)]
+#[command(name = "leaklab", version, propagate_version = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Study(study::Arguments),
+    Report(report::Arguments),
+    Train(train::Arguments),
+    Evaluate(evaluate::Arguments),
+    Analyse(analyse::Arguments),
+    Data(data::Arguments),
+    Theory(theory::Arguments),
+    Network(network::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
+    Bench(bench::Arguments),
+    Selftest(selftest::Arguments),
+}
+
+/// What a subcommand returns. The error's text is one clear sentence for the user.
+pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Study(arguments) => study::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
+        Command::Train(arguments) => train::run(arguments),
+        Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Analyse(arguments) => analyse::run(arguments),
+        Command::Data(arguments) => data::run(arguments),
+        Command::Theory(arguments) => theory::run(arguments),
+        Command::Network(arguments) => network::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Selftest(arguments) => selftest::run(arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("leaklab: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! `leaklab train`.
+
+use crate::Outcome;
+
+/// Train a network.
+#[derive(clap::Args)]
+pub struct Arguments {}
+
+/// Runs the subcommand.
+pub fn run(_arguments: Arguments) -> Outcome {
+    Err("this command is not built yet".into())
+}

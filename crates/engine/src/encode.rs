@@ -1,0 +1,1 @@
+//! The signed Poisson encoder (SPEC section 3).

@@ -1,0 +1,1 @@
+//! Noise in the input layer.

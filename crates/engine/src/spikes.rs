@@ -1,0 +1,188 @@
+//! Spike trains as bits, and what a network is shown.
+//!
+//! One word of 64 channels per pixel and step: a forward pass walks the channels that fired, a backward pass
+//! needs no more than these bits, and a hundred steps of the paper's CIFAR-10 model fit in 3.4 MB.
+
+/// Size of a layer's output or of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Channels; the number of neurons of a fully connected layer.
+    pub channels: usize,
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+}
+
+impl Shape {
+    /// Rows times columns.
+    pub fn pixels(self) -> usize {
+        self.height * self.width
+    }
+
+    /// Channels times pixels.
+    pub fn neurons(self) -> usize {
+        self.channels * self.pixels()
+    }
+}
+
+/// Binary spikes of one layer and one image, `[pixel][step][channel]`, the channels in words of 64.
+///
+/// Bits past the last channel are always zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spikes {
+    pixels: usize,
+    steps: usize,
+    channels: usize,
+    bits: Vec<u64>,
+}
+
+impl Spikes {
+    /// Silence.
+    pub fn new(pixels: usize, steps: usize, channels: usize) -> Self {
+        Spikes { pixels, steps, channels, bits: vec![0; pixels * steps * channels.div_ceil(64)] }
+    }
+
+    /// Makes this a silent train of the given size, keeping the allocation where it is large enough.
+    pub fn reset(&mut self, pixels: usize, steps: usize, channels: usize) {
+        (self.pixels, self.steps, self.channels) = (pixels, steps, channels);
+        self.bits.clear();
+        self.bits.resize(pixels * steps * channels.div_ceil(64), 0);
+    }
+
+    /// Pixels of the layer (1 for a fully connected one).
+    pub fn pixels(&self) -> usize {
+        self.pixels
+    }
+
+    /// Time steps.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Words of 64 channels per pixel and step.
+    pub fn words_per_step(&self) -> usize {
+        self.channels.div_ceil(64)
+    }
+
+    /// All words, `[pixel][step][word]`.
+    pub fn words(&self) -> &[u64] {
+        &self.bits
+    }
+
+    /// All words, to be written. The caller keeps the bits past the last channel zero.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.bits
+    }
+
+    /// The words of one pixel and step.
+    pub fn at(&self, pixel: usize, step: usize) -> &[u64] {
+        let words = self.words_per_step();
+        let start = (pixel * self.steps + step) * words;
+        &self.bits[start..start + words]
+    }
+
+    /// Whether a neuron fired at a step.
+    pub fn get(&self, pixel: usize, step: usize, channel: usize) -> bool {
+        debug_assert!(channel < self.channels);
+        self.at(pixel, step)[channel / 64] >> (channel % 64) & 1 == 1
+    }
+
+    /// Lets a neuron fire at a step.
+    pub fn set(&mut self, pixel: usize, step: usize, channel: usize) {
+        debug_assert!(channel < self.channels);
+        let words = self.words_per_step();
+        self.bits[(pixel * self.steps + step) * words + channel / 64] |= 1 << (channel % 64);
+    }
+
+    /// Number of spikes.
+    pub fn count(&self) -> u64 {
+        self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+/// What a network is shown: ternary spikes, or real values where noise was added to the spikes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Spikes of +1 and -1: channel `c` of the train is a positive spike of the image's channel `c`,
+    /// channel `C + c` a negative one (`C` = `shape.channels`). A neuron has at most one of the two at a step.
+    Ternary {
+        /// Size of the image.
+        shape: Shape,
+        /// The train, with `2 * shape.channels` channels.
+        spikes: Spikes,
+    },
+    /// Real values, `[step][channel][row][column]`.
+    Real {
+        /// Size of the image.
+        shape: Shape,
+        /// Time steps.
+        steps: usize,
+        /// `steps * shape.neurons()` values.
+        values: Vec<f32>,
+    },
+}
+
+impl Input {
+    /// A silent ternary input.
+    pub fn silent(shape: Shape, steps: usize) -> Self {
+        Input::Ternary { shape, spikes: Spikes::new(shape.pixels(), steps, 2 * shape.channels) }
+    }
+
+    /// The input of values `[step][channel][row][column]`: ternary if every value is -1, 0 or 1, else real.
+    ///
+    /// # Panics
+    /// If `values` does not hold `steps * shape.neurons()` entries.
+    pub fn from_values(shape: Shape, steps: usize, values: &[f32]) -> Self {
+        assert_eq!(values.len(), steps * shape.neurons(), "values of another size");
+        if values.iter().any(|&x| x != 0.0 && x.abs() != 1.0) {
+            return Input::Real { shape, steps, values: values.to_vec() };
+        }
+        let mut spikes = Spikes::new(shape.pixels(), steps, 2 * shape.channels);
+        for (i, &x) in values.iter().enumerate().filter(|&(_, &x)| x != 0.0) {
+            let (step, neuron) = (i / shape.neurons(), i % shape.neurons());
+            let (channel, pixel) = (neuron / shape.pixels(), neuron % shape.pixels());
+            spikes.set(pixel, step, if x > 0.0 { channel } else { shape.channels + channel });
+        }
+        Input::Ternary { shape, spikes }
+    }
+
+    /// Size of the image.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Input::Ternary { shape, .. } | Input::Real { shape, .. } => *shape,
+        }
+    }
+
+    /// Time steps.
+    pub fn steps(&self) -> usize {
+        match self {
+            Input::Ternary { spikes, .. } => spikes.steps(),
+            Input::Real { steps, .. } => *steps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_spikes() {
+        let shape = Shape { channels: 2, height: 1, width: 3 };
+        let values = [0., 1., -1., 1., 0., 0., /* step 1 */ -1., 0., 0., 0., 0., 1.];
+        let Input::Ternary { spikes, .. } = Input::from_values(shape, 2, &values) else {
+            panic!("not ternary")
+        };
+        assert_eq!((spikes.pixels(), spikes.steps(), spikes.channels(), spikes.count()), (3, 2, 4, 5));
+        assert!(spikes.get(1, 0, 0) && spikes.get(2, 0, 2) && spikes.get(0, 0, 1));
+        assert!(spikes.get(0, 1, 2) && spikes.get(2, 1, 1));
+        let noisy = values.map(|x| x + 0.5);
+        assert!(matches!(Input::from_values(shape, 2, &noisy), Input::Real { steps: 2, .. }));
+    }
+}

@@ -1,0 +1,2 @@
+//! From a study file to records: data sets, training, evaluation, analyses, sweeps.
+#![forbid(unsafe_code)]

@@ -1,0 +1,289 @@
+//! A table of results that explains itself: every column has a unit and a description, and the table the
+//! definition of what was measured. The JSON form is for programs, the CSV form for spreadsheets and pandas.
+//!
+//! A missing number is an explicit empty cell and never NaN: a table refuses non-finite numbers when it is built.
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of the table format, raised when a reader of the old one would misread the new one.
+pub const FORMAT: u32 = 1;
+
+/// One value of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// No value; the table's notes say why.
+    Empty,
+    /// A whole number.
+    Integer(i64),
+    /// A finite number.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+impl Cell {
+    /// The value as a number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Cell::Integer(n) => Some(n as f64),
+            Cell::Number(x) => Some(x),
+            Cell::Empty | Cell::Text(_) => None,
+        }
+    }
+
+    /// The value as text, if it is text.
+    pub fn text(&self) -> Option<&str> {
+        if let Cell::Text(s) = self { Some(s) } else { None }
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(x: f64) -> Self {
+        Cell::Number(x)
+    }
+}
+impl From<u64> for Cell {
+    fn from(n: u64) -> Self {
+        Cell::Integer(n as i64)
+    }
+}
+impl From<usize> for Cell {
+    fn from(n: usize) -> Self {
+        Cell::Integer(n as i64)
+    }
+}
+impl From<&str> for Cell {
+    fn from(s: &str) -> Self {
+        Cell::Text(s.to_owned())
+    }
+}
+impl From<String> for Cell {
+    fn from(s: String) -> Self {
+        Cell::Text(s)
+    }
+}
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Empty, Into::into)
+    }
+}
+
+/// What one column holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name in files, flags and on axes, such as `spike_rate`.
+    pub name: String,
+    /// Unit, empty for words and pure numbers.
+    pub unit: String,
+    /// One sentence for a reader.
+    pub description: String,
+}
+
+/// Results with their definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// File name without its ending, such as `robustness`.
+    pub name: String,
+    /// Heading for a reader.
+    pub title: String,
+    /// What was measured, how, and over how many samples.
+    pub definition: String,
+    /// Whatever a reader must know about single values: why a cell is empty, what was left out.
+    pub notes: Vec<String>,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// The rows; each has one cell per column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// Why a table could not be built, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not a table.
+    #[error("{}: not a LeakLab table: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its place in the file.
+        reason: String,
+    },
+    /// The table was written by a later version.
+    #[error("{}: table format {found}, this program reads up to {FORMAT}; update leaklab or run the analysis again", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+impl Table {
+    /// An empty table; `columns` are `(name, unit, description)`.
+    pub fn new(name: &str, title: &str, definition: &str, columns: &[(&str, &str, &str)]) -> Self {
+        let columns = columns
+            .iter()
+            .map(|&(name, unit, description)| Column {
+                name: name.to_owned(),
+                unit: unit.to_owned(),
+                description: description.to_owned(),
+            })
+            .collect();
+        Table {
+            format: FORMAT,
+            name: name.to_owned(),
+            title: title.to_owned(),
+            definition: definition.to_owned(),
+            notes: Vec::new(),
+            columns,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Appends a row.
+    ///
+    /// # Panics
+    /// If the row has the wrong length or a number is not finite: a measurement must decide what it means to
+    /// have no value, and leave the cell empty with a note.
+    pub fn push(&mut self, row: Vec<Cell>) {
+        assert_eq!(row.len(), self.columns.len(), "table {}: wrong number of cells", self.name);
+        for (cell, column) in row.iter().zip(&self.columns) {
+            if let Cell::Number(x) = cell {
+                assert!(x.is_finite(), "table {}: {x} in column {}", self.name, column.name);
+            }
+        }
+        self.rows.push(row);
+    }
+
+    /// Position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name == name)
+    }
+
+    /// The cell of `row` in the named column; empty if there is no such column.
+    pub fn cell<'a>(&self, row: &'a [Cell], column: &str) -> &'a Cell {
+        self.column(column).map_or(&Cell::Empty, |i| &row[i])
+    }
+
+    /// The table as comma-separated values with a header line (RFC 4180, lines end in `\n`).
+    pub fn to_csv(&self) -> String {
+        fn field(out: &mut String, text: &str) {
+            if text.contains([',', '"', '\n', '\r']) {
+                out.push('"');
+                out.push_str(&text.replace('"', "\"\""));
+                out.push('"');
+            } else {
+                out.push_str(text);
+            }
+        }
+        let mut out = String::new();
+        for (i, column) in self.columns.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            field(&mut out, &column.name);
+        }
+        out.push('\n');
+        for row in &self.rows {
+            for (i, cell) in row.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                match cell {
+                    Cell::Empty => {}
+                    Cell::Integer(n) => out.push_str(&n.to_string()),
+                    Cell::Number(x) => out.push_str(&x.to_string()),
+                    Cell::Text(s) => field(&mut out, s),
+                }
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// The table as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a table of finite numbers has a JSON form")
+    }
+
+    /// Writes `NAME.json` and `NAME.csv` into `folder`, atomically.
+    pub fn write(&self, folder: &Path) -> Result<(), TableError> {
+        for (ending, text) in [("csv", self.to_csv()), ("json", self.to_json())] {
+            let path = folder.join(format!("{}.{ending}", self.name));
+            crate::atomic::write(&path, text.as_bytes()).map_err(|source| TableError::Io { path, source })?;
+        }
+        Ok(())
+    }
+
+    /// Reads a table from its JSON file.
+    pub fn read(path: &Path) -> Result<Self, TableError> {
+        let malformed = |reason: String| TableError::Malformed { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TableError::Io { path: path.to_owned(), source })?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
+        if found > FORMAT {
+            return Err(TableError::Format { path: path.to_owned(), found });
+        }
+        let table: Table = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        match table.rows.iter().position(|row| row.len() != table.columns.len()) {
+            Some(row) => Err(malformed(format!("row {row} does not have {} cells", table.columns.len()))),
+            None => Ok(table),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Table {
+        let mut table = Table::new(
+            "t",
+            "T",
+            "counts",
+            &[("name", "", "who"), ("x", "steps", "how long"), ("n", "", "n")],
+        );
+        table.push(vec!["a,\"b\"".into(), 0.1.into(), 3usize.into()]);
+        table.push(vec!["c".into(), Cell::Empty, 4u64.into()]);
+        table
+    }
+
+    #[test]
+    fn survives_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        example().write(folder.path()).unwrap();
+        assert_eq!(Table::read(&folder.path().join("t.json")).unwrap(), example());
+        let csv = std::fs::read_to_string(folder.path().join("t.csv")).unwrap();
+        assert_eq!(csv, "name,x,n\n\"a,\"\"b\"\"\",0.1,3\nc,,4\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "column x")]
+    fn refuses_nan() {
+        example().push(vec!["a".into(), f64::NAN.into(), 1usize.into()]);
+    }
+
+    #[test]
+    fn names_the_file_and_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.json");
+        std::fs::write(&path, example().to_json().replace("\"format\":1", "\"format\":9")).unwrap();
+        let message = Table::read(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("t.json") && message.contains("format 9") && message.contains("update"),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,2 @@
+//! From records to one self-contained HTML page.
+#![forbid(unsafe_code)]
