@@ -6,6 +6,8 @@
 pub mod encode;
 pub mod noise;
 pub mod philox;
+pub mod simd;
 pub mod spikes;
 
+pub use simd::Isa;
 pub use spikes::{Input, Shape, Spikes};

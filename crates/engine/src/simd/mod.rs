@@ -1,0 +1,124 @@
+//! Instruction sets: chosen once at run time, never at build time, and always by argument.
+//!
+//! Every kernel is written once, generic over [`Vector`] (sixteen f32 lanes), and compiled for each
+//! instruction set; [`Portable`] is the safe scalar twin that the others are tested against. All `unsafe` of
+//! the project is in this folder.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+mod vector;
+
+pub(crate) use vector::{Portable, Vector};
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An instruction set that the kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Isa {
+    /// AVX-512 (F, BW, DQ, VL, VBMI2): sixteen lanes in one register. Zen 4, Ice Lake and later.
+    Avx512,
+    /// AVX2 and FMA: sixteen lanes in two registers.
+    Avx2,
+    /// What every CPU has; also the twin the others are tested against.
+    Portable,
+}
+
+impl Isa {
+    /// The sets of this CPU, fastest first. [`Isa::Portable`] is always the last.
+    pub fn available() -> Vec<Isa> {
+        let mut sets = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if x86::has_avx512() {
+                sets.push(Isa::Avx512);
+            }
+            if x86::has_avx2() {
+                sets.push(Isa::Avx2);
+            }
+        }
+        sets.push(Isa::Portable);
+        sets
+    }
+
+    /// The fastest set of this CPU.
+    pub fn best() -> Isa {
+        Self::available()[0]
+    }
+
+    /// Whether this CPU has the set.
+    pub fn is_available(self) -> bool {
+        match self {
+            Isa::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => x86::has_avx512(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => x86::has_avx2(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx512 | Isa::Avx2 => false,
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Isa::Avx512 => "avx512",
+            Isa::Avx2 => "avx2",
+            Isa::Portable => "portable",
+        })
+    }
+}
+
+/// The name is none of `avx512`, `avx2`, `portable`, or this CPU lacks the set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("instruction set '{name}' is not one of this CPU's: {available}")]
+pub struct UnknownIsa {
+    name: String,
+    available: String,
+}
+
+impl FromStr for Isa {
+    type Err = UnknownIsa;
+
+    fn from_str(name: &str) -> Result<Isa, UnknownIsa> {
+        let available = Isa::available();
+        available.iter().copied().find(|isa| isa.to_string() == name).ok_or_else(|| UnknownIsa {
+            name: name.to_owned(),
+            available: available.iter().map(Isa::to_string).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// Plain safe work that the compiler should vectorise for an instruction set.
+///
+/// Implement it on a struct of borrowed arguments and mark `run` `#[inline(always)]`: the body is then compiled
+/// once per instruction set. It must not use `mul_add`, so that its result is the same in each.
+pub trait Work {
+    /// What the work gives.
+    type Output;
+
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs `work`, compiled for `isa`.
+///
+/// # Panics
+/// If this CPU lacks `isa`.
+pub fn vectorise<W: Work>(isa: Isa, work: W) -> W::Output {
+    assert!(isa.is_available(), "this CPU has no {isa}");
+    match isa {
+        Isa::Portable => work.run(),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the CPU has the features, by the assertion above.
+        Isa::Avx512 => unsafe { x86::run_avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the CPU has the features, by the assertion above.
+        Isa::Avx2 => unsafe { x86::run_avx2(work) },
+        #[cfg(not(target_arch = "x86_64"))]
+        Isa::Avx512 | Isa::Avx2 => unreachable!("asserted above"),
+    }
+}

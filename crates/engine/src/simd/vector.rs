@@ -1,0 +1,122 @@
+//! Sixteen f32 lanes, whatever registers hold them.
+//!
+//! The lanes are the output channels of a layer; a sum over events never mixes lanes, so forward results are
+//! the same bits in every instruction set.
+
+/// Sixteen f32 lanes and the few operations that the kernels need.
+///
+/// Implementations other than [`Portable`] may only be used where the CPU has their features: the kernels are
+/// reached through `dispatch` functions that see to it.
+pub(crate) trait Vector: Copy {
+    /// All lanes zero.
+    fn zero() -> Self;
+    /// All lanes `x`.
+    fn splat(x: f32) -> Self;
+    /// Sixteen floats at `source`.
+    fn load(source: &[f32; 16]) -> Self;
+    /// Writes the lanes.
+    fn store(self, target: &mut [f32; 16]);
+    /// Lane-wise sum.
+    fn add(self, other: Self) -> Self;
+    /// Lane-wise product.
+    fn mul(self, other: Self) -> Self;
+    /// Lane-wise `self * a + b`; fused where the instruction set has it.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Bit `i` set where lane `i` is greater than lane `i` of `other`.
+    fn greater(self, other: Self) -> u16;
+    /// Zero in the lanes of `mask`.
+    fn clear(self, mask: u16) -> Self;
+    /// The lanes of `mask` replaced, in order, by consecutive floats of `source`, of which sixteen must be readable.
+    fn expand(self, mask: u16, source: &[f32; 16]) -> Self;
+    /// The lanes of `mask`, packed to the front of `target`, of which sixteen may be overwritten.
+    fn compress(self, mask: u16, target: &mut [f32; 16]);
+    /// Sum of the lanes: ((i, i+8) pairs, then (i, i+4), (i, i+2), (i, i+1)).
+    fn sum(self) -> f32;
+}
+
+/// The safe scalar twin.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable([f32; 16]);
+
+impl Portable {
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        let mut out = self.0;
+        for i in 0..16 {
+            out[i] = f(self.0[i], other.0[i]);
+        }
+        Portable(out)
+    }
+}
+
+impl Vector for Portable {
+    #[inline(always)]
+    fn zero() -> Self {
+        Portable([0.0; 16])
+    }
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Portable([x; 16])
+    }
+    #[inline(always)]
+    fn load(source: &[f32; 16]) -> Self {
+        Portable(*source)
+    }
+    #[inline(always)]
+    fn store(self, target: &mut [f32; 16]) {
+        *target = self.0;
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        self.mul(a).add(b)
+    }
+    #[inline(always)]
+    fn greater(self, other: Self) -> u16 {
+        (0..16).fold(0, |mask, i| mask | u16::from(self.0[i] > other.0[i]) << i)
+    }
+    #[inline(always)]
+    fn clear(self, mask: u16) -> Self {
+        let mut out = self.0;
+        for i in 0..16 {
+            out[i] = if mask >> i & 1 == 1 { 0.0 } else { out[i] };
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    fn expand(self, mask: u16, source: &[f32; 16]) -> Self {
+        let (mut out, mut bits, mut next) = (self.0, mask, 0);
+        while bits != 0 {
+            out[bits.trailing_zeros() as usize] = source[next & 15];
+            next += 1;
+            bits &= bits - 1;
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    fn compress(self, mask: u16, target: &mut [f32; 16]) {
+        let (mut bits, mut next) = (mask, 0);
+        while bits != 0 {
+            target[next & 15] = self.0[bits.trailing_zeros() as usize];
+            next += 1;
+            bits &= bits - 1;
+        }
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut lanes = self.0;
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
+        }
+        lanes[0]
+    }
+}
