@@ -1,2 +1,4 @@
 //! From a study file to records: data sets, training, evaluation, analyses, sweeps.
 #![forbid(unsafe_code)]
+
+pub mod analysis;

@@ -1,0 +1,4 @@
+//! Every measurement of the paper, on any trained run.
+
+pub mod periodogram;
+pub mod statistics;
