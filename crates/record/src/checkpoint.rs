@@ -1,0 +1,240 @@
+//! Weights, optimiser and position as a safetensors file that knows when it is damaged.
+//!
+//! The file is ordinary safetensors: tensors `conv1`.., `fc1`.., then `optimiser.*`. The header's `leaklab` entry is
+//! a JSON text ([`Header`]). Its `checksum` is the SHA-256 of the whole file with the checksum's 64 digits as
+//! zeros, so a flip of any bit shows. There is no clock time in it: equal runs are equal files.
+
+use crate::atomic;
+use crate::error::RecordError;
+use crate::folder::{RunFolder, RunLock};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// Version of the format, raised when a reader of the old one would misread the new one. The rule of the
+/// checksum is the same in every version.
+pub const FORMAT: u32 = 1;
+
+const ENTRY: &str = "leaklab";
+const UNSIGNED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const WHAT: &str = "checkpoint";
+
+/// What the weights belong to and where training stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// SHA-256 of the file, its own digits taken as zeros. Set by [`Checkpoint::to_bytes`].
+    pub checksum: String,
+    /// The network's notation.
+    pub network: String,
+    /// Membrane time constant in steps, as text: `30` or `inf`.
+    pub tau: String,
+    /// Threshold.
+    pub v_th: f64,
+    /// Time steps per image.
+    pub time_steps: usize,
+    /// Where the run stands.
+    pub position: Position,
+    /// SHA-256 of the run's `run.toml`, empty if there is none: a resumed run notices that it was edited.
+    pub settings: String,
+}
+
+/// Where a run stands. Every random number is a function of the seed and these counters, so this is the
+/// position of the generator too.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// The run's seed.
+    pub seed: u64,
+    /// Epochs completed.
+    pub epoch: u64,
+    /// Batches completed in the epoch that is under way.
+    pub batch: u64,
+    /// Updates of the weights so far.
+    pub updates: u64,
+    /// Training samples seen in the epoch under way.
+    pub samples: u64,
+    /// Those classified correctly.
+    pub correct: u64,
+    /// Sum of their squared errors.
+    pub squared_error: f64,
+    /// Epoch with the highest test accuracy so far (the first of equals); 0 if none was evaluated.
+    pub best_epoch: u64,
+    /// That accuracy.
+    pub best_accuracy: f64,
+}
+
+/// A named array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Such as `conv1` or `optimiser.velocity`.
+    pub name: String,
+    /// Size of each dimension.
+    pub shape: Vec<usize>,
+    /// Values in row-major order.
+    pub values: Vec<f32>,
+}
+
+/// A checkpoint in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// What the weights belong to and where training stands.
+    pub header: Header,
+    /// Weights, then optimiser state.
+    pub tensors: Vec<Tensor>,
+}
+
+impl Checkpoint {
+    /// The tensor of a name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+
+    /// The file's bytes, signed with their checksum. Equal checkpoints give equal bytes.
+    ///
+    /// # Panics
+    /// If a tensor's shape and values disagree in size or a number of the header is not finite.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let header = Header { checksum: UNSIGNED.to_owned(), ..self.header.clone() };
+        let header = serde_json::to_string(&header).expect("a header of finite numbers has a JSON form");
+        let data: Vec<Vec<u8>> = self
+            .tensors
+            .iter()
+            .map(|tensor| tensor.values.iter().flat_map(|x| x.to_le_bytes()).collect())
+            .collect();
+        let views = self.tensors.iter().zip(&data).map(|(tensor, data)| {
+            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), data);
+            (tensor.name.as_str(), view.expect("a tensor's shape matches its values"))
+        });
+        // One entry only: the library writes a hash map, whose order would differ from process to process.
+        let entries = HashMap::from([(ENTRY.to_owned(), header)]);
+        let mut bytes =
+            safetensors::serialize(views, Some(entries)).expect("tensors of matching size can be written");
+        let place = checksum_place(&bytes, UNSIGNED).expect("the header holds its checksum");
+        let digits = hexadecimal(&Sha256::digest(&bytes));
+        bytes[place..place + digits.len()].copy_from_slice(digits.as_bytes());
+        bytes
+    }
+
+    /// Reads a file and verifies its checksum and format.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        let bytes = fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+        Self::from_bytes(bytes, path)
+    }
+
+    /// Reads a file's bytes; `path` is for the error message.
+    pub fn from_bytes(mut bytes: Vec<u8>, path: &Path) -> Result<Self, RecordError> {
+        let damaged =
+            |reason: &str| RecordError::Damaged { path: path.to_owned(), reason: reason.to_owned() };
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(&e.to_string()))?;
+        let Some(text) = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY)).cloned() else {
+            return Err(RecordError::malformed(path, WHAT, "its header has no `leaklab` entry"));
+        };
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|_| damaged("its header is not readable"))?;
+        let signed = value.get("checksum").and_then(|v| v.as_str()).unwrap_or_default();
+        let place = match checksum_place(&bytes, signed) {
+            Some(place) if signed.len() == UNSIGNED.len() => place,
+            _ => return Err(damaged("its header has no checksum")),
+        };
+        bytes[place..place + UNSIGNED.len()].copy_from_slice(UNSIGNED.as_bytes());
+        if hexadecimal(&Sha256::digest(&bytes)) != signed {
+            return Err(damaged("its checksum does not match"));
+        }
+        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        RecordError::check_format(path, WHAT, found, FORMAT)?;
+        let header: Header =
+            serde_json::from_value(value).map_err(|e| RecordError::malformed(path, WHAT, e))?;
+        let file = SafeTensors::deserialize(&bytes).map_err(|e| damaged(&e.to_string()))?;
+        let mut tensors = Vec::new();
+        for (name, view) in file.tensors() {
+            if view.dtype() != Dtype::F32 {
+                return Err(RecordError::malformed(path, WHAT, format!("tensor {name} is not float32")));
+            }
+            let values = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+            tensors.push(Tensor { values: values.collect(), shape: view.shape().to_vec(), name });
+        }
+        tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Checkpoint { header, tensors })
+    }
+
+    /// Writes the file atomically.
+    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
+        atomic::write(path, &self.to_bytes()).map_err(RecordError::io(path, "cannot be written"))
+    }
+
+    /// Makes this the run's checkpoint and what was the checkpoint the previous one. At every moment at least
+    /// one of the two is complete.
+    pub fn save(&self, folder: &RunFolder, _lock: &RunLock) -> Result<(), RecordError> {
+        let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
+        if path.is_file() {
+            let link = previous.with_extension("partial");
+            let _ = fs::remove_file(&link);
+            fs::hard_link(&path, &link)
+                .or_else(|_| fs::copy(&path, &link).map(|_| ()))
+                .and_then(|()| fs::rename(&link, &previous))
+                .map_err(RecordError::io(&previous, "cannot be written"))?;
+        }
+        self.write(&path)
+    }
+}
+
+/// A run's checkpoint as it was found.
+#[derive(Debug)]
+pub struct Found {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Why the last checkpoint could not be used, if this is the previous one.
+    pub instead_of: Option<RecordError>,
+}
+
+/// The run's last good checkpoint: the previous one if the last is damaged or missing, none if there never was one.
+pub fn find(folder: &RunFolder) -> Result<Option<Found>, RecordError> {
+    let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
+    let trouble = match Checkpoint::read(&path) {
+        Ok(checkpoint) => return Ok(Some(Found { checkpoint, instead_of: None })),
+        Err(trouble @ RecordError::Format { .. }) => return Err(trouble),
+        Err(trouble) => trouble,
+    };
+    if !previous.is_file() {
+        return if path.exists() { Err(trouble) } else { Ok(None) };
+    }
+    match Checkpoint::read(&previous) {
+        Ok(checkpoint) => Ok(Some(Found { checkpoint, instead_of: Some(trouble) })),
+        Err(_) => Err(trouble),
+    }
+}
+
+/// Like [`find`], for a process that will go on writing: a damaged checkpoint is moved aside, lest it
+/// becomes the previous one.
+pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, RecordError> {
+    let found = find(folder)?;
+    let path = folder.checkpoint();
+    if found.as_ref().is_some_and(|found| found.instead_of.is_some()) && path.exists() {
+        let aside = folder.path().join("checkpoint.damaged.safetensors");
+        fs::rename(&path, &aside).map_err(RecordError::io(&path, "cannot be moved aside"))?;
+    }
+    Ok(found)
+}
+
+/// SHA-256 of a text in hexadecimal digits.
+pub fn digest(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text.as_bytes()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Where the checksum's digits stand in the file's header.
+fn checksum_place(bytes: &[u8], digits: &str) -> Option<usize> {
+    let length = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?) as usize;
+    let header = bytes.get(8..8usize.checked_add(length)?)?;
+    if digits.is_empty() {
+        return None;
+    }
+    header.windows(digits.len()).position(|window| window == digits.as_bytes()).map(|place| place + 8)
+}

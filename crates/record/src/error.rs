@@ -1,0 +1,89 @@
+//! Why a record could not be read or written, in one sentence that names the file and the remedy.
+
+use std::path::{Path, PathBuf};
+
+/// Why a run's files could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The folder holds no run.
+    #[error("{}: not a run folder: it has no run.toml; `leaklab train --out` makes one", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process works in the folder.
+    #[error("{}: another leaklab process is working in this run; wait for it or choose another --out", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The system refused to read or write.
+    #[error("{}: {action}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was attempted, such as `cannot be written`.
+        action: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not what its name promises.
+    #[error("{}: not a LeakLab {what}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it should have been.
+        what: &'static str,
+        /// What is wrong, with its place in the file.
+        reason: String,
+    },
+    /// The file is damaged: its bytes are not those that were written.
+    #[error("{}: damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How that was noticed.
+        reason: String,
+    },
+    /// The file was written by another version of the program.
+    #[error("{}: {what} format {found}, this program reads format {known}; {}", path.display(), remedy(*found, *known))]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// Its format.
+        found: u64,
+        /// The format this program reads.
+        known: u64,
+    },
+}
+
+fn remedy(found: u64, known: u64) -> &'static str {
+    if found > known {
+        "update leaklab to read it"
+    } else {
+        "train the run again, or read it with the version of leaklab that wrote it"
+    }
+}
+
+impl RecordError {
+    /// Turns an error of the system into one that names the file.
+    pub fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| RecordError::Io { path: path.to_owned(), action, source }
+    }
+
+    /// The file is not what its name promises.
+    pub fn malformed(path: &Path, what: &'static str, reason: impl ToString) -> Self {
+        RecordError::Malformed { path: path.to_owned(), what, reason: reason.to_string() }
+    }
+
+    /// Checks the format of a file.
+    pub fn check_format(path: &Path, what: &'static str, found: u64, known: u32) -> Result<(), Self> {
+        let known = u64::from(known);
+        if found == known {
+            return Ok(());
+        }
+        Err(RecordError::Format { path: path.to_owned(), what, found, known })
+    }
+}

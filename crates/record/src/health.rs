@@ -1,0 +1,64 @@
+//! What went wrong in a run, in plain words: one line of `health.jsonl` per notice.
+
+use crate::error::RecordError;
+use crate::lines;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version of the format, raised when a reader of the old one would misread the new one.
+pub const FORMAT: u32 = 1;
+
+/// One thing that was noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Epoch in which it was noticed, counted from 1.
+    pub epoch: u64,
+    /// What kind of trouble.
+    pub kind: Trouble,
+    /// The layers concerned, if it is about layers.
+    pub layers: Vec<String>,
+    /// What is the matter, in one sentence.
+    pub message: String,
+    /// What to try.
+    pub advice: String,
+}
+
+/// Kinds of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// Layers that hardly fire: activity dies out on its way through the network.
+    Silent,
+    /// Layers that fire at almost every step.
+    Saturated,
+    /// The loss grew far beyond that of an untrained network.
+    Diverged,
+    /// The loss or the weights are no longer numbers.
+    NonFinite,
+    /// Accuracy stays where guessing would be.
+    Chance,
+}
+
+impl Trouble {
+    /// Whether the run can no longer come to anything: the claim "training diverges" of the paper.
+    pub fn is_divergence(self) -> bool {
+        matches!(self, Trouble::Diverged | Trouble::NonFinite | Trouble::Silent)
+    }
+}
+
+/// Reads all complete lines; none if the file does not exist.
+pub fn read(path: &Path) -> Result<Vec<Notice>, RecordError> {
+    lines::read(path, "health file", FORMAT)
+}
+
+/// Appends a notice.
+pub fn append(path: &Path, notice: &Notice) -> Result<(), RecordError> {
+    lines::append(path, notice)
+}
+
+/// Drops a torn last line and every notice of an epoch after `last`.
+pub fn cut_after(path: &Path, last: u64) -> Result<(), RecordError> {
+    lines::retain::<Notice>(path, |line| line.epoch <= last)
+}

@@ -1,0 +1,97 @@
+//! Checkpoints survive whatever happens to their bytes.
+
+use leaklab_record::RunFolder;
+use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
+use std::fs;
+use std::path::Path;
+
+fn example(epoch: u64) -> Checkpoint {
+    let tensor = |name: &str, shape: &[usize]| Tensor {
+        name: name.to_owned(),
+        shape: shape.to_vec(),
+        values: (0..shape.iter().product()).map(|i| i as f32 * 0.1 + epoch as f32).collect(),
+    };
+    Checkpoint {
+        header: Header {
+            format: checkpoint::FORMAT,
+            checksum: String::new(),
+            network: "1x4x4-2C3-3o".to_owned(),
+            tau: "inf".to_owned(),
+            v_th: 1.0,
+            time_steps: 10,
+            position: Position { seed: 7, epoch, squared_error: 0.1 + 0.2, ..Position::default() },
+            settings: checkpoint::digest("x"),
+        },
+        tensors: vec![
+            tensor("conv1", &[2, 1, 3, 3]),
+            tensor("fc1", &[3, 32]),
+            tensor("optimiser.velocity", &[5]),
+        ],
+    }
+}
+
+fn unsigned(mut checkpoint: Checkpoint) -> Checkpoint {
+    checkpoint.header.checksum.clear();
+    checkpoint
+}
+
+#[test]
+fn survives_disk_and_is_the_same_bytes_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.safetensors");
+    example(3).write(&path).unwrap();
+    assert_eq!(unsigned(Checkpoint::read(&path).unwrap()), example(3));
+    assert_eq!(fs::read(&path).unwrap(), example(3).to_bytes());
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_is_noticed() {
+    let path = Path::new("a.safetensors");
+    let whole = example(3).to_bytes();
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(Checkpoint::from_bytes(bytes, path).is_err(), "bit {bit} flipped and not noticed");
+    }
+    for length in 0..whole.len() {
+        let cut = whole[..length].to_vec();
+        assert!(Checkpoint::from_bytes(cut, path).is_err(), "cut to {length} bytes and not noticed");
+    }
+}
+
+#[test]
+fn the_previous_checkpoint_steps_in() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::at(parent.path());
+    let lock = folder.lock().unwrap();
+    assert!(checkpoint::find(&folder).unwrap().is_none());
+    example(1).save(&folder, &lock).unwrap();
+    example(2).save(&folder, &lock).unwrap();
+    assert_eq!(checkpoint::find(&folder).unwrap().unwrap().checkpoint.header.position.epoch, 2);
+
+    let whole = fs::read(folder.checkpoint()).unwrap();
+    fs::write(folder.checkpoint(), &whole[..whole.len() / 2]).unwrap();
+    let found = checkpoint::recover(&folder, &lock).unwrap().unwrap();
+    assert_eq!(found.checkpoint.header.position.epoch, 1);
+    let reason = found.instead_of.unwrap().to_string();
+    assert!(reason.contains("checkpoint.safetensors: damaged"), "{reason}");
+    assert!(!folder.checkpoint().exists(), "a damaged file must not become the previous checkpoint");
+
+    // As after a kill between the two: only the previous one is there, and it must survive the next save.
+    example(2).save(&folder, &lock).unwrap();
+    assert_eq!(Checkpoint::read(&folder.previous_checkpoint()).unwrap().header.position.epoch, 1);
+    fs::write(folder.checkpoint(), b"").unwrap();
+    fs::write(folder.previous_checkpoint(), b"").unwrap();
+    assert!(checkpoint::find(&folder).is_err());
+}
+
+#[test]
+fn a_later_format_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.safetensors");
+    let mut later = example(1);
+    later.header.format = 9;
+    later.write(&path).unwrap();
+    let message = Checkpoint::read(&path).unwrap_err().to_string();
+    assert!(message.contains("checkpoint format 9") && message.contains("update leaklab"), "{message}");
+}
