@@ -1,1 +1,204 @@
-//! The signed Poisson encoder (SPEC section 3).
+//! Images to spikes: the signed Poisson encoder, and what noise does to it (SPEC section 3, Algorithm 1).
+//!
+//! Sixteen pixels and four steps are encoded side by side, which is how [`crate::philox`] numbers its words: an
+//! image costs little more than its random numbers. [`twin`] is the same in plain sentences, and the tests
+//! compare every bit.
+
+mod lanes;
+pub mod twin;
+
+use crate::noise::{Noise, NoiseSetting, Scenario};
+use crate::philox::{Purpose, Stream};
+use crate::simd::{self, Isa};
+use crate::spikes::{Input, Shape, Spikes};
+use lanes::{Draws, Real, Ternary};
+use std::fmt;
+use std::str::FromStr;
+
+/// How a pixel becomes spikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Encoder {
+    /// With `X` uniform in [0, 1), `sign(x)` if `|x| > X`, else 0.
+    #[default]
+    Signed,
+    /// 1 if `x > X`, else 0: Algorithm 1 as printed. Every pixel below the image's mean is silent.
+    Unsigned,
+}
+
+/// The name is no encoder.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("encoder '{0}' is not one of signed, unsigned")]
+pub struct UnknownEncoder(String);
+
+impl fmt::Display for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Encoder::Signed => "signed",
+            Encoder::Unsigned => "unsigned",
+        })
+    }
+}
+
+impl FromStr for Encoder {
+    type Err = UnknownEncoder;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEncoder> {
+        let found = [Encoder::Signed, Encoder::Unsigned].into_iter().find(|e| e.to_string() == name);
+        found.ok_or_else(|| UnknownEncoder(name.to_owned()))
+    }
+}
+
+/// How images are shown to a network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Encoding {
+    /// How a pixel becomes spikes.
+    pub encoder: Encoder,
+    /// Time steps.
+    pub time_steps: usize,
+    /// Noise, if any.
+    pub noise: Option<NoiseSetting>,
+    /// Instruction set to use; the spikes do not depend on it.
+    pub isa: Isa,
+}
+
+impl Encoding {
+    /// The signed encoder without noise, on the fastest instruction set.
+    pub fn clean(time_steps: usize) -> Self {
+        Encoding { encoder: Encoder::Signed, time_steps, noise: None, isa: Isa::best() }
+    }
+
+    /// The same with noise, or without where `noise` is `None`.
+    pub fn with_noise(self, noise: Option<NoiseSetting>) -> Self {
+        Encoding { noise, ..self }
+    }
+}
+
+/// Encodes one presentation of a normalised image, `[channel][row][column]` in [-1, 1].
+///
+/// A pure function of its arguments: `input` is overwritten, whatever it held, and only its allocation is
+/// reused. The result is ternary, or real-valued for Gaussian and impulse noise on the spikes; noise of level 0
+/// gives exactly the clean spikes.
+///
+/// # Panics
+/// If `image` does not have the size of `shape`.
+pub fn encode(
+    image: &[f32],
+    shape: Shape,
+    encoding: &Encoding,
+    seed: u64,
+    epoch: u32,
+    sample: u32,
+    input: &mut Input,
+) {
+    assert_eq!(image.len(), shape.neurons(), "an image of another size");
+    let steps = encoding.time_steps;
+    let draws = Draws {
+        encode: Stream::new(seed, Purpose::Encode, epoch, sample),
+        noise: Stream::new(seed, Purpose::Noise, epoch, sample),
+    };
+    let setting = encoding.noise.filter(|setting| setting.level() > 0.0);
+    let mut replaced = Vec::new();
+    let image = match setting.map(|s| (s.noise(), s.level())) {
+        Some((Noise::StuckPixel, level)) => {
+            replaced.extend_from_slice(image);
+            replace_pixels(&mut replaced, shape, |pixel| stuck_value(seed, pixel, level));
+            &replaced
+        }
+        Some((Noise::SaltAndPepper, level)) => {
+            replaced.extend_from_slice(image);
+            replace_pixels(&mut replaced, shape, |pixel| salt_and_pepper_value(draws.noise, pixel, level));
+            &replaced
+        }
+        _ => image,
+    };
+    let unsigned = encoding.encoder == Encoder::Unsigned;
+    let additive = setting.filter(|s| matches!(s.noise(), Noise::Gaussian | Noise::Impulse));
+    if let Some(noise) = additive.filter(|s| s.scenario() == Scenario::Channel) {
+        let values = real(input, shape, steps);
+        simd::vectorise(encoding.isa, Real { image, shape, steps, unsigned, noise, draws, values });
+        return;
+    }
+    let spikes = ternary(input, shape, steps);
+    let deletion = setting.filter(|s| s.noise() == Noise::Deletion).map_or(0.0, NoiseSetting::level);
+    simd::vectorise(
+        encoding.isa,
+        Ternary { image, shape, steps, unsigned, pixel_noise: additive, deletion, draws, spikes },
+    );
+    if let Some(jitter) = setting.filter(|s| s.noise() == Noise::Jitter) {
+        move_spikes(spikes, shape, draws.noise, jitter.level());
+    }
+}
+
+/// Makes `input` a silent ternary one.
+fn ternary(input: &mut Input, shape: Shape, steps: usize) -> &mut Spikes {
+    if !matches!(input, Input::Ternary { .. }) {
+        *input = Input::Ternary { shape, spikes: Spikes::default() };
+    }
+    let Input::Ternary { shape: of, spikes } = input else { unreachable!("made ternary above") };
+    *of = shape;
+    spikes.reset(shape.pixels(), steps, 2 * shape.channels);
+    spikes
+}
+
+/// Makes `input` a real-valued one of the right size; the values are left to be overwritten.
+fn real(input: &mut Input, shape: Shape, steps: usize) -> &mut [f32] {
+    if !matches!(input, Input::Real { .. }) {
+        *input = Input::Real { shape, steps, values: Vec::new() };
+    }
+    let Input::Real { shape: of, steps: for_steps, values } = input else { unreachable!("made real above") };
+    (*of, *for_steps) = (shape, steps);
+    values.resize(steps * shape.neurons(), 0.0);
+    values
+}
+
+/// Sets all channels of those pixels that `value` gives one for.
+fn replace_pixels(image: &mut [f32], shape: Shape, value: impl Fn(u32) -> Option<f32>) {
+    for pixel in 0..shape.pixels() {
+        if let Some(value) = value(pixel as u32) {
+            image.iter_mut().skip(pixel).step_by(shape.pixels()).for_each(|x| *x = value);
+        }
+    }
+}
+
+/// What a broken pixel shows. It belongs to the device: the seed decides, not the image or the epoch.
+fn stuck_value(seed: u64, pixel: u32, level: f32) -> Option<f32> {
+    let u = Stream::new(seed, Purpose::Noise, 0, u32::MAX).uniform(0, pixel);
+    (u < level).then_some(match u / level {
+        part if part < 0.25 => 1.0,
+        part if part < 0.5 => -1.0,
+        _ => 0.0,
+    })
+}
+
+/// What salt and pepper shows in place of a pixel.
+fn salt_and_pepper_value(noise: Stream, pixel: u32, level: f32) -> Option<f32> {
+    let u = noise.uniform(0, pixel);
+    (u < level).then_some(if u < 0.5 * level { 1.0 } else { -1.0 })
+}
+
+/// Moves every spike in time by its own normal number of steps.
+fn move_spikes(spikes: &mut Spikes, shape: Shape, noise: Stream, level: f32) {
+    let (steps, words) = (spikes.steps(), spikes.words_per_step());
+    let mut before = Vec::new();
+    for pixel in 0..shape.pixels() {
+        let train = &mut spikes.words_mut()[pixel * steps * words..][..steps * words];
+        before.clear();
+        before.extend_from_slice(train);
+        train.fill(0);
+        for step in 0..steps {
+            for (word, &bits) in before[step * words..][..words].iter().enumerate() {
+                let mut left = bits;
+                while left != 0 {
+                    let bit = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let channel = (64 * word + bit) % shape.channels;
+                    let neuron = (channel * shape.pixels() + pixel) as u32;
+                    let to = step as f32 + (level * noise.normal(step as u32, neuron)).round();
+                    if to >= 0.0 && to < steps as f32 {
+                        train[to as usize * words + word] |= 1 << bit;
+                    }
+                }
+            }
+        }
+    }
+}

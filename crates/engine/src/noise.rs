@@ -1,1 +1,304 @@
-//! Noise in the input layer.
+//! Noise in the input layer: which kinds there are, where each acts, and what a severity means.
+//!
+//! The kinds are a closed list and their levels one table, [`SEVERITIES`], so that a severity means the same in
+//! a study, a contact sheet and a report. How a kind changes the spikes is in [`crate::encode`]; how the default
+//! levels were found is in `docs/noise.md`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Noise {
+    /// N(0, level^2), independent per neuron and step.
+    Gaussian,
+    /// +1 or -1 with probability level / 2 each, independent per neuron and step.
+    Impulse,
+    /// A spike is lost with probability level.
+    Deletion,
+    /// A spike comes early or late by a normal number of steps of standard deviation level, rounded; one that
+    /// leaves the window is lost, and so is the second of two that meet.
+    Jitter,
+    /// A fraction level of the pixels is broken, the same ones for every image of a seed: half of them silent, a
+    /// quarter always at +1 and a quarter always at -1, in all channels.
+    StuckPixel,
+    /// A fraction level of the pixels, others in each image, shows white (+1) or black (-1) at every step.
+    SaltAndPepper,
+}
+
+/// Where noise acts (the paper's scenarios 1 and 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scenario {
+    /// Scenario 1: on the pixel, before it is encoded.
+    Pixel,
+    /// Scenario 2: on the spikes, after encoding.
+    Channel,
+}
+
+/// Noise of a given strength.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NoiseSetting {
+    noise: Noise,
+    scenario: Scenario,
+    level: f32,
+}
+
+/// Levels of severities 1 to 8.
+pub type Levels = [f32; 8];
+
+/// The highest severity.
+pub const HIGHEST_SEVERITY: usize = 8;
+
+/// Each noise in each scenario it has, with the default levels of severities 1 to 8.
+pub const SEVERITIES: [(Noise, Scenario, Levels); 8] = [
+    (Noise::Gaussian, Scenario::Pixel, [0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.1, 1.5]),
+    (Noise::Gaussian, Scenario::Channel, [0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0]),
+    (Noise::Impulse, Scenario::Pixel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6]),
+    (Noise::Impulse, Scenario::Channel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6]),
+    (Noise::Deletion, Scenario::Channel, [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97]),
+    (Noise::Jitter, Scenario::Channel, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0]),
+    (Noise::StuckPixel, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
+    (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
+];
+
+/// Why a noise cannot be had.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoiseError {
+    /// No noise has this name.
+    #[error("noise '{0}' is not one of gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper")]
+    UnknownNoise(String),
+    /// No scenario has this name.
+    #[error("scenario '{0}' is not one of pixel, channel")]
+    UnknownScenario(String),
+    /// The noise does not act there.
+    #[error("noise '{noise}' has no scenario '{scenario}', only '{only}'")]
+    NoSuchScenario {
+        /// The noise.
+        noise: Noise,
+        /// Where it was asked for.
+        scenario: Scenario,
+        /// Where it acts.
+        only: Scenario,
+    },
+    /// The severity is out of range.
+    #[error("severity {0} is not in 0 to 8")]
+    UnknownSeverity(usize),
+    /// The level is out of range.
+    #[error("level {level} of noise '{noise}' is not {}", noise.level_range())]
+    Level {
+        /// The noise.
+        noise: Noise,
+        /// Its level.
+        level: f32,
+    },
+}
+
+impl Noise {
+    /// All kinds.
+    pub const ALL: [Noise; 6] = [
+        Noise::Gaussian,
+        Noise::Impulse,
+        Noise::Deletion,
+        Noise::Jitter,
+        Noise::StuckPixel,
+        Noise::SaltAndPepper,
+    ];
+
+    /// Name in files, flags and on axes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Noise::Gaussian => "gaussian",
+            Noise::Impulse => "impulse",
+            Noise::Deletion => "deletion",
+            Noise::Jitter => "jitter",
+            Noise::StuckPixel => "stuck-pixel",
+            Noise::SaltAndPepper => "salt-and-pepper",
+        }
+    }
+
+    /// What its level is, for an axis.
+    pub fn level_name(self) -> &'static str {
+        match self {
+            Noise::Gaussian => "standard deviation",
+            Noise::Impulse => "probability of an impulse",
+            Noise::Deletion => "probability of losing a spike",
+            Noise::Jitter => "standard deviation (steps)",
+            Noise::StuckPixel => "fraction of pixels stuck",
+            Noise::SaltAndPepper => "fraction of pixels replaced",
+        }
+    }
+
+    /// The scenarios it has.
+    pub fn scenarios(self) -> impl Iterator<Item = Scenario> {
+        SEVERITIES.iter().filter(move |row| row.0 == self).map(|row| row.1)
+    }
+
+    fn level_range(self) -> &'static str {
+        match self {
+            Noise::Gaussian | Noise::Jitter => "a finite number of 0 or more",
+            _ => "a fraction from 0 to 1",
+        }
+    }
+}
+
+impl Scenario {
+    /// Name in files, flags and on axes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scenario::Pixel => "pixel",
+            Scenario::Channel => "channel",
+        }
+    }
+}
+
+impl fmt::Display for Noise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Noise {
+    type Err = NoiseError;
+
+    fn from_str(name: &str) -> Result<Self, NoiseError> {
+        let found = Noise::ALL.into_iter().find(|noise| noise.name() == name);
+        found.ok_or_else(|| NoiseError::UnknownNoise(name.to_owned()))
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = NoiseError;
+
+    fn from_str(name: &str) -> Result<Self, NoiseError> {
+        let found = [Scenario::Pixel, Scenario::Channel].into_iter().find(|s| s.name() == name);
+        found.ok_or_else(|| NoiseError::UnknownScenario(name.to_owned()))
+    }
+}
+
+impl NoiseSetting {
+    /// Noise at a level, if the noise has the scenario and the level is in its range. Level 0 is no noise.
+    pub fn new(noise: Noise, scenario: Scenario, level: f32) -> Result<Self, NoiseError> {
+        if let Some(only) = noise.scenarios().next().filter(|_| noise.scenarios().all(|s| s != scenario)) {
+            return Err(NoiseError::NoSuchScenario { noise, scenario, only });
+        }
+        let most = if matches!(noise, Noise::Gaussian | Noise::Jitter) { f32::MAX } else { 1.0 };
+        if !(0.0..=most).contains(&level) {
+            return Err(NoiseError::Level { noise, level });
+        }
+        Ok(NoiseSetting { noise, scenario, level })
+    }
+
+    /// The kind.
+    pub fn noise(self) -> Noise {
+        self.noise
+    }
+
+    /// Where it acts.
+    pub fn scenario(self) -> Scenario {
+        self.scenario
+    }
+
+    /// Its strength; what it means depends on the kind.
+    pub fn level(self) -> f32 {
+        self.level
+    }
+}
+
+/// Levels of every noise, scenario and severity: the defaults, or a study's own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Severities {
+    rows: [(Noise, Scenario, Levels); SEVERITIES.len()],
+}
+
+impl Default for Severities {
+    fn default() -> Self {
+        Severities { rows: SEVERITIES }
+    }
+}
+
+impl Severities {
+    /// Replaces the levels of one noise and scenario.
+    pub fn set(&mut self, noise: Noise, scenario: Scenario, levels: Levels) -> Result<(), NoiseError> {
+        for level in levels {
+            NoiseSetting::new(noise, scenario, level)?;
+        }
+        for row in self.rows.iter_mut().filter(|row| (row.0, row.1) == (noise, scenario)) {
+            row.2 = levels;
+        }
+        Ok(())
+    }
+
+    /// The levels of severities 1 to 8.
+    pub fn levels(&self, noise: Noise, scenario: Scenario) -> Result<Levels, NoiseError> {
+        NoiseSetting::new(noise, scenario, 0.0)?;
+        let row = self.rows.iter().find(|row| (row.0, row.1) == (noise, scenario));
+        Ok(row.expect("every noise has a row for each scenario it has").2)
+    }
+
+    /// Noise of a severity from 0 to 8; 0 is clean, which is no noise at all.
+    pub fn setting(
+        &self,
+        noise: Noise,
+        scenario: Scenario,
+        severity: usize,
+    ) -> Result<Option<NoiseSetting>, NoiseError> {
+        let levels = self.levels(noise, scenario)?;
+        match severity {
+            0 => Ok(None),
+            1..=HIGHEST_SEVERITY => NoiseSetting::new(noise, scenario, levels[severity - 1]).map(Some),
+            _ => Err(NoiseError::UnknownSeverity(severity)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_complete_and_rises() {
+        for noise in Noise::ALL {
+            assert_eq!(noise.name().parse(), Ok(noise));
+            assert!(noise.scenarios().count() >= 1);
+        }
+        for (noise, scenario, levels) in SEVERITIES {
+            assert!(levels[0] > 0.0 && levels.windows(2).all(|w| w[0] < w[1]), "{noise} {scenario}");
+            for severity in 1..=HIGHEST_SEVERITY {
+                let setting = Severities::default().setting(noise, scenario, severity).unwrap().unwrap();
+                assert_eq!(setting.level(), levels[severity - 1]);
+            }
+            assert_eq!(Severities::default().setting(noise, scenario, 0), Ok(None));
+        }
+    }
+
+    #[test]
+    fn wrong_settings_say_what_is_right() {
+        let message = |e: NoiseError| e.to_string();
+        assert!(message("thunder".parse::<Noise>().unwrap_err()).contains("gaussian, impulse"));
+        assert!(message("air".parse::<Scenario>().unwrap_err()).contains("pixel, channel"));
+        let wrong = NoiseSetting::new(Noise::Deletion, Scenario::Pixel, 0.1).unwrap_err();
+        assert_eq!(message(wrong), "noise 'deletion' has no scenario 'pixel', only 'channel'");
+        let wrong = NoiseSetting::new(Noise::Impulse, Scenario::Pixel, 1.5).unwrap_err();
+        assert!(message(wrong).contains("0 to 1"));
+        assert!(NoiseSetting::new(Noise::Gaussian, Scenario::Pixel, f32::NAN).is_err());
+        let severities = Severities::default();
+        assert!(severities.setting(Noise::Gaussian, Scenario::Pixel, 9).is_err());
+    }
+
+    #[test]
+    fn a_study_can_have_its_own_levels() {
+        let mut own = Severities::default();
+        own.set(Noise::Gaussian, Scenario::Channel, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]).unwrap();
+        let level =
+            |s: &Severities, scenario| s.setting(Noise::Gaussian, scenario, 3).unwrap().unwrap().level();
+        assert_eq!(level(&own, Scenario::Channel), 3.0);
+        assert_eq!(level(&own, Scenario::Pixel), level(&Severities::default(), Scenario::Pixel));
+        assert!(own.set(Noise::Impulse, Scenario::Channel, [2.0; 8]).is_err());
+    }
+}

@@ -102,7 +102,7 @@ impl Stream {
     /// The standard normal of a pixel and step.
     pub fn normal(&self, step: u32, pixel: u32) -> f32 {
         let words = self.block(step / 4, pixel);
-        let pair = step as usize % 4 & 2;
+        let pair = (step as usize % 4) & 2;
         box_muller(words[pair], words[pair + 1])[step as usize % 2]
     }
 

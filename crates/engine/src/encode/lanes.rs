@@ -1,0 +1,226 @@
+//! The encoder's inner loops: sixteen pixels and four steps at a time.
+
+use crate::noise::{Noise, NoiseSetting};
+use crate::philox::{LANES, Stream, normal_lanes, unit};
+use crate::simd::Work;
+use crate::spikes::{Shape, Spikes};
+
+/// Channels whose thresholds are held at once while walking the steps.
+const CHANNELS: usize = 4;
+
+/// The random numbers of a presentation.
+#[derive(Clone, Copy)]
+pub(super) struct Draws {
+    pub encode: Stream,
+    pub noise: Stream,
+}
+
+/// A row of sixteen pixels of one channel; the ones past the image's end are 0.
+#[inline(always)]
+fn row(image: &[f32], shape: Shape, channel: usize, first: usize) -> [f32; LANES] {
+    let plane = &image[channel * shape.pixels()..][..shape.pixels()];
+    let mut x = [0.0; LANES];
+    let part = &plane[first..plane.len().min(first + LANES)];
+    x[..part.len()].copy_from_slice(part);
+    x
+}
+
+/// The noise of sixteen neurons at four steps.
+#[inline(always)]
+fn additive(setting: NoiseSetting, stream: Stream, step_block: u32, neuron: u32) -> [[f32; LANES]; 4] {
+    let words = stream.lanes(step_block, neuron);
+    let level = setting.level();
+    if setting.noise() == Noise::Gaussian {
+        normal_lanes(&words).map(|row| row.map(|z| level * z))
+    } else {
+        words.map(|row| {
+            row.map(|word| {
+                let u = unit(word as u32);
+                let sign = if u < 0.5 * level { 1.0 } else { -1.0 };
+                if u < level { sign } else { 0.0 }
+            })
+        })
+    }
+}
+
+/// Values of sixteen neurons at four steps against their uniforms: 1, 0 or -1.
+#[inline(always)]
+fn fire(values: &[[f32; LANES]; 4], uniforms: &[[u64; LANES]; 4], unsigned: bool) -> [[f32; LANES]; 4] {
+    let mut out = [[0.0; LANES]; 4];
+    let negative = if unsigned { 0.0 } else { -1.0 };
+    for step in 0..4 {
+        for lane in 0..LANES {
+            let x = values[step][lane];
+            let spike = if x > 0.0 { 1.0 } else { negative };
+            out[step][lane] = if x.abs() > unit(uniforms[step][lane] as u32) { spike } else { 0.0 };
+        }
+    }
+    out
+}
+
+/// Spikes of +1 and -1, with noise on the pixels or lost spikes or neither.
+pub(super) struct Ternary<'a> {
+    pub image: &'a [f32],
+    pub shape: Shape,
+    pub steps: usize,
+    pub unsigned: bool,
+    pub pixel_noise: Option<NoiseSetting>,
+    pub deletion: f32,
+    pub draws: Draws,
+    pub spikes: &'a mut Spikes,
+}
+
+impl Work for Ternary<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        for word in 0..self.spikes.words_per_step() {
+            for first_pixel in (0..self.shape.pixels()).step_by(LANES) {
+                for first_channel in (0..self.shape.channels).step_by(CHANNELS) {
+                    match self.pixel_noise {
+                        None => self.clean(word, first_pixel, first_channel),
+                        Some(setting) => self.noisy(setting, word, first_pixel, first_channel),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Ternary<'_> {
+    /// The bit of a channel's positive and negative spikes in word number `word`, 0 if it is in another.
+    #[inline(always)]
+    fn bits(&self, word: usize, channel: usize) -> [u64; 2] {
+        [channel, self.shape.channels + channel].map(|bit| u64::from(bit / 64 == word) << (bit % 64))
+    }
+
+    /// `|x| > k * 2^-24` for an integer k is `k < ceil(|x| * 2^24)`: both sides are exact in single precision,
+    /// and the comparison is one of integers.
+    #[inline(always)]
+    fn clean(&mut self, word: usize, first_pixel: usize, first_channel: usize) {
+        let channels = CHANNELS.min(self.shape.channels - first_channel);
+        let mut limits = [[0u64; LANES]; CHANNELS];
+        let mut bits = [[0u64; LANES]; CHANNELS];
+        for c in 0..channels {
+            let x = row(self.image, self.shape, first_channel + c, first_pixel);
+            let [positive, negative] = self.bits(word, first_channel + c);
+            for lane in 0..LANES {
+                limits[c][lane] = u64::from((x[lane].abs() * 16_777_216.0).ceil() as u32);
+                bits[c][lane] = if x[lane] > 0.0 {
+                    positive
+                } else if self.unsigned {
+                    0
+                } else {
+                    negative
+                };
+            }
+        }
+        let lost = u64::from((self.deletion * 16_777_216.0).ceil() as u32);
+        for step_block in 0..self.steps.div_ceil(4) {
+            let mut fired = [[0u64; LANES]; 4];
+            for c in 0..channels {
+                let neuron = (first_channel + c) * self.shape.pixels() + first_pixel;
+                let words = self.draws.encode.lanes(step_block as u32, neuron as u32);
+                for step in 0..4 {
+                    for lane in 0..LANES {
+                        let fires = words[step][lane] >> 8 < limits[c][lane];
+                        fired[step][lane] |= if fires { bits[c][lane] } else { 0 };
+                    }
+                }
+                if lost > 0 {
+                    let words = self.draws.noise.lanes(step_block as u32, neuron as u32);
+                    for step in 0..4 {
+                        for lane in 0..LANES {
+                            let keep = if words[step][lane] >> 8 < lost { !bits[c][lane] } else { !0 };
+                            fired[step][lane] &= keep;
+                        }
+                    }
+                }
+            }
+            self.store(word, first_pixel, step_block, &fired);
+        }
+    }
+
+    #[inline(always)]
+    fn noisy(&mut self, setting: NoiseSetting, word: usize, first_pixel: usize, first_channel: usize) {
+        let channels = CHANNELS.min(self.shape.channels - first_channel);
+        for step_block in 0..self.steps.div_ceil(4) {
+            let mut fired = [[0u64; LANES]; 4];
+            for channel in first_channel..first_channel + channels {
+                let x = row(self.image, self.shape, channel, first_pixel);
+                let neuron = (channel * self.shape.pixels() + first_pixel) as u32;
+                let mut values = additive(setting, self.draws.noise, step_block as u32, neuron);
+                for step in 0..4 {
+                    for lane in 0..LANES {
+                        values[step][lane] += x[lane];
+                    }
+                }
+                let uniforms = self.draws.encode.lanes(step_block as u32, neuron);
+                let spikes = fire(&values, &uniforms, self.unsigned);
+                let [positive, negative] = self.bits(word, channel);
+                for step in 0..4 {
+                    for lane in 0..LANES {
+                        let spike = spikes[step][lane];
+                        fired[step][lane] |= if spike > 0.0 { positive } else { 0 };
+                        fired[step][lane] |= if spike < 0.0 { negative } else { 0 };
+                    }
+                }
+            }
+            self.store(word, first_pixel, step_block, &fired);
+        }
+    }
+
+    #[inline(always)]
+    fn store(&mut self, word: usize, first_pixel: usize, step_block: usize, fired: &[[u64; LANES]; 4]) {
+        let words_per_step = self.spikes.words_per_step();
+        let stride = self.steps * words_per_step;
+        let pixels = LANES.min(self.shape.pixels() - first_pixel);
+        let steps = (self.steps - 4 * step_block).min(4);
+        let words = &mut self.spikes.words_mut()[first_pixel * stride..][..pixels * stride];
+        for (lane, train) in words.chunks_exact_mut(stride).enumerate() {
+            for step in 0..steps {
+                train[(4 * step_block + step) * words_per_step + word] |= fired[step][lane];
+            }
+        }
+    }
+}
+
+/// Spikes with noise added to them.
+pub(super) struct Real<'a> {
+    pub image: &'a [f32],
+    pub shape: Shape,
+    pub steps: usize,
+    pub unsigned: bool,
+    pub noise: NoiseSetting,
+    pub draws: Draws,
+    pub values: &'a mut [f32],
+}
+
+impl Work for Real<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let pixels = self.shape.pixels();
+        for channel in 0..self.shape.channels {
+            for first in (0..pixels).step_by(LANES) {
+                let x = [row(self.image, self.shape, channel, first); 4];
+                let neuron = channel * pixels + first;
+                let count = LANES.min(pixels - first);
+                for step_block in 0..self.steps.div_ceil(4) {
+                    let uniforms = self.draws.encode.lanes(step_block as u32, neuron as u32);
+                    let mut values = fire(&x, &uniforms, self.unsigned);
+                    let noise = additive(self.noise, self.draws.noise, step_block as u32, neuron as u32);
+                    for step in 0..(self.steps - 4 * step_block).min(4) {
+                        for lane in 0..LANES {
+                            values[step][lane] += noise[step][lane];
+                        }
+                        let at = (4 * step_block + step) * self.shape.neurons() + neuron;
+                        self.values[at..at + count].copy_from_slice(&values[step][..count]);
+                    }
+                }
+            }
+        }
+    }
+}
