@@ -1,2 +1,14 @@
 //! From records to one self-contained HTML page.
+//!
+//! [`page`] is the page itself (sections, figures, theme, downloads), for any content; the study's page is built from
+//! a folder of tables. Nothing here computes a result: a number on the page stands in a table.
 #![forbid(unsafe_code)]
+
+pub mod figure;
+pub mod html;
+pub mod page;
+pub mod palette;
+
+pub use figure::{Figure, Panel, Series};
+pub use html::Html;
+pub use page::{Page, Section};
