@@ -1,0 +1,107 @@
+//! Energy of an inference by named models: operations times a published energy per operation.
+//!
+//! An estimate of arithmetic only, as the literature gives it: no memory traffic beyond what a chip's figure
+//! contains, no membrane updates, no static power. So the model is always named beside the number.
+
+use leaklab_record::{Cell, Table};
+
+/// Energy of one operation on some hardware.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Model {
+    /// What is modelled.
+    pub name: &'static str,
+    /// The operation that a spike causes at each synapse.
+    pub operation: &'static str,
+    /// Its energy in picojoules.
+    pub picojoules: f64,
+    /// Energy of a multiply-accumulate of a dense network on the same hardware; none where it cannot run one.
+    pub dense_picojoules: Option<f64>,
+    /// Where the figure comes from.
+    pub source: &'static str,
+}
+
+/// The models, the first being the one that `tradeoff` uses.
+pub const MODELS: [Model; 3] = [
+    Model {
+        name: "45 nm CMOS",
+        operation: "accumulate",
+        picojoules: 0.9,
+        dense_picojoules: Some(4.6),
+        source: "Horowitz (ISSCC 2014): 32-bit floating-point add 0.9 pJ, multiply and add 4.6 pJ",
+    },
+    Model {
+        name: "Loihi",
+        operation: "synaptic operation",
+        picojoules: 23.6,
+        dense_picojoules: None,
+        source: "Davies et al. (IEEE Micro 2018): 23.6 pJ per synaptic operation",
+    },
+    Model {
+        name: "TrueNorth",
+        operation: "synaptic operation",
+        picojoules: 26.0,
+        dense_picojoules: None,
+        source: "Merolla et al. (Science 2014): 26 pJ per synaptic event",
+    },
+];
+
+impl Model {
+    /// Joules of an image that costs `synops` synaptic operations.
+    pub fn spiking(&self, synops: f64) -> f64 {
+        synops * self.picojoules * 1e-12
+    }
+
+    /// Joules of one pass of a dense network with `macs` multiply-accumulates.
+    pub fn dense(&self, macs: f64) -> Option<f64> {
+        self.dense_picojoules.map(|picojoules| macs * picojoules * 1e-12)
+    }
+}
+
+/// The `energy` table for an image that costs `synops` beside a dense network of the same shape, which makes one
+/// pass of `dense_macs` multiply-accumulates.
+pub fn table(synops: f64, dense_macs: f64) -> Table {
+    let mut table = Table::new(
+        "energy",
+        "Energy of an inference, by model",
+        "Synaptic operations per image (all time steps) times the model's energy per operation; beside it one pass \
+         of a dense, non-spiking network of the same shape, where the model has an energy per multiply-accumulate. \
+         Arithmetic only: no membrane updates, memory or static power are added.",
+        &[
+            ("model", "", "Hardware whose published figure is used."),
+            ("operation", "", "What is counted."),
+            ("energy_per_operation", "pJ", "Energy of one operation."),
+            ("spiking", "J", "Energy per image of the spiking network."),
+            ("dense", "J", "Energy per image of a dense network of the same shape."),
+        ],
+    );
+    for model in MODELS {
+        table.notes.push(format!("{}: {}.", model.name, model.source));
+        table.push(vec![
+            model.name.into(),
+            model.operation.into(),
+            model.picojoules.into(),
+            model.spiking(synops).into(),
+            Cell::from(model.dense(dense_macs)),
+        ]);
+    }
+    table.notes.push("Loihi and TrueNorth run no dense networks: those cells are empty.".into());
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_times_energy() {
+        let table = table(1e9, 2e8);
+        let energies: Vec<_> =
+            table.rows.iter().map(|row| table.cell(row, "spiking").number().unwrap()).collect();
+        for (ours, joules) in energies.iter().zip([0.9e-3, 23.6e-3, 26e-3]) {
+            assert!((ours / joules - 1.0).abs() < 1e-12);
+        }
+        let dense = table.cell(&table.rows[0], "dense").number().unwrap();
+        assert!((dense / (2e8 * 4.6e-12) - 1.0).abs() < 1e-12);
+        assert_eq!(table.cell(&table.rows[1], "dense"), &Cell::Empty);
+    }
+}
