@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod data;
 pub mod exchange;

@@ -1,0 +1,62 @@
+//! `digits`: the 1,797 handwritten digits of UCI, 8x8 pixels, embedded in the program.
+//!
+//! Real data that needs no file and no network. Split: of each class every fifth image (its 5th, 10th, ..) is for
+//! testing, 355 together, the other 1,442 for training. The images stand in the order of their thirteen writers,
+//! so every writer is in both: this tests other digits, not other hands. Ink is white. Attribution and licence: `assets/digits.LICENCE.md`.
+
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
+use std::io::Read;
+use std::path::Path;
+
+const BYTES: &[u8] = include_bytes!("../../assets/digits.bin.gz");
+const PIXELS: usize = 64;
+const IMAGES: usize = 1797;
+
+/// Loads the digits; `_folder` is not used.
+pub(super) fn load(info: &Info, _folder: &Path, _name: &str) -> Result<Dataset, DataError> {
+    let mut records = Vec::new();
+    let path = Path::new("(embedded digits)");
+    flate2::read::GzDecoder::new(BYTES).read_to_end(&mut records).map_err(DataError::io(path))?;
+    if records.len() != IMAGES * (PIXELS + 1) {
+        return Err(Flaw::new(records.len(), "the embedded digits are damaged").of(path));
+    }
+    let (mut train, mut test) = (Split::default(), Split::default());
+    let mut seen = [0; 256];
+    for record in records.chunks_exact(PIXELS + 1) {
+        let of_class = &mut seen[usize::from(record[0])];
+        *of_class += 1;
+        let (split, first) = if *of_class % 5 == 0 { (&mut test, TEST_SAMPLES) } else { (&mut train, 0) };
+        split.samples.push(first + split.labels.len() as u32);
+        split.labels.push(record[0]);
+        // 0 to 16 parts of ink become 0 to 255.
+        split.images.extend(record[1..].iter().map(|&ink| ((u32::from(ink) * 255 + 8) / 16) as u8));
+    }
+    Ok(info.dataset(train, test))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::{Limits, load};
+
+    #[test]
+    fn complete_and_balanced() {
+        let digits = load("digits", None, &Limits::NONE).unwrap();
+        assert_eq!((digits.train.len(), digits.test.len()), (1442, 355));
+        let all: Vec<usize> = digits
+            .train
+            .class_counts(10)
+            .iter()
+            .zip(digits.test.class_counts(10))
+            .map(|(a, b)| a + b)
+            .collect();
+        // Published with the data set.
+        assert_eq!(all, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+        assert_eq!(digits.train.images.iter().max(), Some(&255));
+        // The first image of the original: a 0, with this second row.
+        assert_eq!(digits.train.label(0), 0);
+        assert_eq!(
+            digits.train.image(0)[8..16],
+            [0, 0, 13, 15, 10, 15, 5, 0].map(|v: u32| ((v * 255 + 8) / 16) as u8)
+        );
+    }
+}

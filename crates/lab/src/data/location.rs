@@ -1,0 +1,61 @@
+//! Where data sets are kept: `--data-dir`, else `LEAKLAB_DATA`, else the platform's cache folder.
+
+use super::DataError;
+use std::path::{Path, PathBuf};
+
+/// Name of the environment variable that names the folder.
+pub const VARIABLE: &str = "LEAKLAB_DATA";
+
+/// The folder of data sets: `given`, or the environment's, or the platform's convention.
+pub fn folder(given: Option<&Path>) -> Result<PathBuf, DataError> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    choose(given, variable).ok_or_else(|| {
+        DataError::Request(format!(
+            "there is no home folder to keep data sets in: give --data-dir or set {VARIABLE}"
+        ))
+    })
+}
+
+/// The choice, with the environment as an argument.
+fn choose(given: Option<&Path>, variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let cache = || {
+        if cfg!(windows) {
+            variable("LOCALAPPDATA")
+        } else if cfg!(target_os = "macos") {
+            variable("HOME").map(|home| home.join("Library/Caches"))
+        } else {
+            let absolute = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+            absolute.or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        }
+    };
+    given
+        .map(Path::to_owned)
+        .or_else(|| variable(VARIABLE))
+        .or_else(|| cache().map(|cache| cache.join("leaklab").join("data")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_wish_wins() {
+        let all = |name: &str| Some(PathBuf::from("/").join(name));
+        assert_eq!(choose(Some(Path::new("here")), all), Some("here".into()));
+        assert_eq!(choose(None, all), Some("/LEAKLAB_DATA".into()));
+        assert_eq!(choose(None, |_| None), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn linux_keeps_it_in_the_cache() {
+        let home = |name: &str| (name == "HOME").then(|| "/home/ada".into());
+        assert_eq!(choose(None, home), Some("/home/ada/.cache/leaklab/data".into()));
+        let both = |name: &str| match name {
+            "HOME" => Some("/home/ada".into()),
+            "XDG_CACHE_HOME" => Some("/fast".into()),
+            _ => None,
+        };
+        assert_eq!(choose(None, both), Some("/fast/leaklab/data".into()));
+    }
+}

@@ -1,0 +1,125 @@
+//! Data sets: real images with labels, the same bytes for everyone.
+//!
+//! Each data set is a file here and a row in [`table`]. A reader turns bytes into a [`Split`] or says where they
+//! are wrong; it never trusts a length it has not compared with the file. On the way to the network an image is
+//! augmented, normalised and encoded, each a pure function of (seed, epoch, sample) that writes into the
+//! caller's buffer.
+
+mod error;
+
+pub mod augment;
+pub mod cifar10;
+pub mod digits;
+pub mod location;
+pub mod normalise;
+pub mod present;
+pub mod subset;
+pub mod table;
+
+pub use augment::{Augmentation, augment};
+pub use error::{DataError, Flaw};
+pub use normalise::{Normalisation, Normaliser};
+pub use present::Presentation;
+pub use subset::Limits;
+pub use table::{DATASETS, Info};
+
+use leaklab_engine::Shape;
+use std::path::Path;
+
+/// Added to the index of test samples to make their sample number, so that no test image shares random numbers
+/// with a training image.
+pub const TEST_SAMPLES: u32 = 1 << 31;
+
+/// Images and labels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Split {
+    /// `[image][channel][row][column]`.
+    pub images: Vec<u8>,
+    /// One per image.
+    pub labels: Vec<u8>,
+    /// One per image: the number that its random numbers depend on. It is the index in the complete data set
+    /// (plus [`TEST_SAMPLES`] in the test split) and does not change when a limit leaves other images out.
+    pub samples: Vec<u32>,
+}
+
+impl Split {
+    /// A split of a complete data set, with samples numbered from `first`.
+    fn new(images: Vec<u8>, labels: Vec<u8>, first: u32) -> Self {
+        let samples = (first..).take(labels.len()).collect();
+        Split { images, labels, samples }
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Pixels of an image, `[channel][row][column]`.
+    pub fn image(&self, index: usize) -> &[u8] {
+        let size = self.images.len() / self.labels.len();
+        &self.images[index * size..][..size]
+    }
+
+    /// Its class.
+    pub fn label(&self, index: usize) -> usize {
+        usize::from(self.labels[index])
+    }
+
+    /// Its sample number.
+    pub fn sample(&self, index: usize) -> u32 {
+        self.samples[index]
+    }
+
+    /// Images per class.
+    pub fn class_counts(&self, classes: usize) -> Vec<usize> {
+        let mut counts = vec![0; classes];
+        self.labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        counts
+    }
+
+    /// Mean of each channel, as a fraction of white.
+    pub fn channel_means(&self, shape: Shape) -> Vec<f64> {
+        let mut sums = vec![0u64; shape.channels];
+        for plane in self.images.chunks_exact(shape.pixels()).enumerate() {
+            sums[plane.0 % shape.channels] += plane.1.iter().map(|&x| u64::from(x)).sum::<u64>();
+        }
+        sums.iter().map(|&sum| sum as f64 / (255.0 * (self.len() * shape.pixels()) as f64)).collect()
+    }
+}
+
+/// A data set in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dataset {
+    /// Its name in the table.
+    pub name: String,
+    /// Size of an image.
+    pub shape: Shape,
+    /// Number of classes.
+    pub classes: usize,
+    /// Their names.
+    pub class_names: Vec<String>,
+    /// Images to train on.
+    pub train: Split,
+    /// Images to test on.
+    pub test: Split,
+}
+
+/// Loads a data set by name.
+///
+/// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`] where
+/// that is `None`. `digits` needs no folder.
+pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
+    let info = table::find(name)?;
+    let folder = match info.source {
+        table::Source::Embedded => Default::default(),
+        table::Source::Files => location::folder(data_dir)?,
+    };
+    let mut dataset = (info.load)(info, &folder, name)?;
+    limits.apply(&mut dataset)?;
+    Ok(dataset)
+}
