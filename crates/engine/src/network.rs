@@ -1,0 +1,204 @@
+//! A network: its layers, its neuron and its weights in one flat array.
+
+use crate::architecture::{Architecture, Parameter};
+use crate::philox::{self, Purpose};
+
+/// The spiking neuron of the hidden conv and fully connected layers, and the leak of the output layer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neuron {
+    /// Membrane time constant in steps; infinite for the IF neuron.
+    pub tau: f64,
+    /// Threshold.
+    pub v_th: f32,
+}
+
+impl Neuron {
+    /// A neuron, if the numbers make one.
+    pub fn new(tau: f64, v_th: f32) -> Result<Self, NetworkError> {
+        if tau.is_nan() || tau <= 0.0 {
+            return Err(NetworkError::Tau(tau));
+        }
+        if !(v_th.is_finite() && v_th > 0.0) {
+            return Err(NetworkError::Threshold(v_th));
+        }
+        Ok(Neuron { tau, v_th })
+    }
+
+    /// Membrane decay per step, `exp(-1/tau)`; 1 for the IF neuron.
+    pub fn lambda(self) -> f64 {
+        (-1.0 / self.tau).exp()
+    }
+}
+
+/// Layers, neuron and weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// The layers.
+    pub architecture: Architecture,
+    /// The neuron.
+    pub neuron: Neuron,
+    /// All weights, as [`Architecture::parameters`] places them.
+    pub weights: Vec<f32>,
+}
+
+/// Why a network or one of its parts is not valid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NetworkError {
+    /// The time constant is not positive.
+    #[error("tau is {0}; it must be a positive number of steps, or inf for no leak")]
+    Tau(f64),
+    /// The threshold is not positive.
+    #[error("v_th is {0}; it must be a positive number")]
+    Threshold(f32),
+    /// There is no tensor of that name.
+    #[error("the network has no weights named '{name}'; it has {expected}")]
+    UnknownTensor {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        expected: String,
+    },
+    /// A tensor is missing from a set of weights.
+    #[error("weights '{0}' are missing")]
+    MissingTensor(String),
+    /// A tensor has another shape.
+    #[error("weights '{name}' have shape {found:?}; the network needs {expected:?}")]
+    WrongShape {
+        /// The tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape it should have.
+        expected: Vec<usize>,
+    },
+    /// A weight is NaN or infinite.
+    #[error("weights '{name}' hold {value} at element {element}; weights must be finite")]
+    NonFinite {
+        /// The tensor.
+        name: String,
+        /// Flat index within it.
+        element: usize,
+        /// The value.
+        value: f32,
+    },
+}
+
+impl Network {
+    /// A network whose weights are zero.
+    pub fn new(architecture: Architecture, neuron: Neuron) -> Self {
+        let weights = vec![0.0; architecture.parameter_count()];
+        Network { architecture, neuron, weights }
+    }
+
+    /// A network with normal initial weights of standard deviation `sqrt(2 / fan_in)` (SPEC section 1).
+    pub fn initialised(architecture: Architecture, neuron: Neuron, seed: u64) -> Self {
+        let mut network = Self::new(architecture, neuron);
+        for (index, parameter) in network.architecture.parameters().iter().enumerate() {
+            let deviation = (2.0 / parameter.fan_in as f64).sqrt() as f32;
+            let weights = &mut network.weights[parameter.offset..parameter.offset + parameter.len];
+            philox::fill_normal(seed, Purpose::Initialise, 0, index as u64, weights);
+            weights.iter_mut().for_each(|w| *w *= deviation);
+        }
+        network
+    }
+
+    fn parameter(&self, name: &str) -> Option<&Parameter> {
+        self.architecture.parameters().iter().find(|p| p.name == name)
+    }
+
+    /// The weights of a layer.
+    pub fn tensor(&self, name: &str) -> Option<&[f32]> {
+        self.parameter(name).map(|p| &self.weights[p.offset..p.offset + p.len])
+    }
+
+    /// Replaces the weights of a layer.
+    pub fn set_tensor(&mut self, name: &str, shape: &[usize], values: &[f32]) -> Result<(), NetworkError> {
+        let Some(parameter) = self.parameter(name).cloned() else {
+            let expected: Vec<&str> = self.architecture.parameters().iter().map(|p| p.name.as_str()).collect();
+            return Err(NetworkError::UnknownTensor { name: name.to_owned(), expected: expected.join(", ") });
+        };
+        if parameter.shape != shape || parameter.len != values.len() {
+            return Err(NetworkError::WrongShape {
+                name: name.to_owned(),
+                found: shape.to_vec(),
+                expected: parameter.shape,
+            });
+        }
+        check_finite(name, values)?;
+        self.weights[parameter.offset..parameter.offset + parameter.len].copy_from_slice(values);
+        Ok(())
+    }
+
+    /// Replaces all weights by named tensors; each must be there once, and no other.
+    pub fn set_tensors<'a>(
+        &mut self,
+        tensors: impl IntoIterator<Item = (&'a str, &'a [usize], &'a [f32])>,
+    ) -> Result<(), NetworkError> {
+        let mut missing: Vec<String> = self.architecture.parameters().iter().map(|p| p.name.clone()).collect();
+        for (name, shape, values) in tensors {
+            self.set_tensor(name, shape, values)?;
+            missing.retain(|n| n != name);
+        }
+        missing.into_iter().next().map_or(Ok(()), |name| Err(NetworkError::MissingTensor(name)))
+    }
+
+    /// Refuses NaN and infinite weights.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        for p in self.architecture.parameters() {
+            check_finite(&p.name, &self.weights[p.offset..p.offset + p.len])?;
+        }
+        Ok(())
+    }
+}
+
+fn check_finite(name: &str, values: &[f32]) -> Result<(), NetworkError> {
+    match values.iter().position(|w| !w.is_finite()) {
+        Some(element) => Err(NetworkError::NonFinite { name: name.to_owned(), element, value: values[element] }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network() -> Network {
+        let architecture = Architecture::parse("1x4x4-12FC-9FC-3o").unwrap();
+        Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7)
+    }
+
+    #[test]
+    fn weights_have_the_stated_deviation() {
+        let architecture = Architecture::parse("1x16x16-400FC-3o").unwrap();
+        let network = Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7);
+        let w = network.tensor("fc1").unwrap();
+        let mean = w.iter().map(|&x| f64::from(x)).sum::<f64>() / w.len() as f64;
+        let variance = w.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / w.len() as f64;
+        let expected = 2.0 / 256.0;
+        // Five standard errors: of a mean sqrt(v/n), of a normal's variance v*sqrt(2/n).
+        assert!(mean.abs() < 5.0 * (expected / w.len() as f64).sqrt(), "mean {mean}");
+        assert!((variance / expected - 1.0).abs() < 5.0 * (2.0 / w.len() as f64).sqrt(), "variance {variance}");
+        assert_ne!(network.tensor("fc1").unwrap()[..3], network.tensor("fc2").unwrap()[..3]);
+    }
+
+    #[test]
+    fn faults_name_the_tensor() {
+        let mut net = network();
+        let message = |r: Result<(), NetworkError>| r.unwrap_err().to_string();
+        assert!(message(net.set_tensor("conv1", &[1], &[0.0])).contains("'conv1'"));
+        assert!(message(net.set_tensor("fc3", &[9, 3], &[0.0; 27])).contains("[3, 9]"));
+        let mut values = [0.0; 27];
+        values[4] = f32::NAN;
+        assert!(message(net.set_tensor("fc3", &[3, 9], &values)).contains("'fc3' hold NaN at element 4"));
+        assert!(message(net.set_tensors([("fc3", &[3, 9][..], &[0.0; 27][..])])).contains("'fc1' are missing"));
+        net.weights[200] = f32::INFINITY;
+        assert!(message(net.check()).contains("'fc2'"));
+        assert!(Neuron::new(0.0, 1.0).is_err() && Neuron::new(f64::NAN, 1.0).is_err());
+        assert!(Neuron::new(1.0, 0.0).is_err() && Neuron::new(1.0, f32::NAN).is_err());
+    }
+
+    #[test]
+    fn no_leak_is_lambda_one() {
+        assert_eq!(Neuron::new(f64::INFINITY, 1.0).unwrap().lambda(), 1.0);
+    }
+}
