@@ -44,9 +44,7 @@ impl Layer {
                 taps(self.input.height) * taps(self.input.width) * fan
             }
             LayerKind::Pool => 0,
-            LayerKind::Full | LayerKind::Output => {
-                (self.input.neurons() * self.output.channels) as u64
-            }
+            LayerKind::Full | LayerKind::Output => (self.input.neurons() * self.output.channels) as u64,
         }
     }
 }
@@ -135,16 +133,23 @@ impl Architecture {
         }
         let flat = last == Some(LayerKind::Full);
         let output = match kind {
-            LayerKind::Conv if flat => return Err("a convolution cannot follow a fully connected layer".to_owned()),
+            LayerKind::Conv if flat => {
+                return Err("a convolution cannot follow a fully connected layer".to_owned());
+            }
             LayerKind::Pool if flat => return Err("a pool cannot follow a fully connected layer".to_owned()),
             LayerKind::Pool if last.is_none() => {
                 return Err("the layer after the input must be a convolution or fully connected".to_owned());
             }
             LayerKind::Pool if input.height < 2 || input.width < 2 => {
-                return Err(format!("nothing left to pool: the image is {}x{} here", input.height, input.width));
+                return Err(format!(
+                    "nothing left to pool: the image is {}x{} here",
+                    input.height, input.width
+                ));
             }
             LayerKind::Conv => Shape { channels: size, ..input },
-            LayerKind::Pool => Shape { channels: input.channels, height: input.height / 2, width: input.width / 2 },
+            LayerKind::Pool => {
+                Shape { channels: input.channels, height: input.height / 2, width: input.width / 2 }
+            }
             LayerKind::Output if last.is_none() => {
                 return Err("the output layer needs a hidden layer before it".to_owned());
             }
@@ -257,7 +262,11 @@ fn parse_layer(token: &str) -> Result<(LayerKind, usize), String> {
     const EXPECTED: &str = "not a layer; expected nC3, 2P or 2s, nFC, or no (the output layer, last)";
     let kinds = [("C3", LayerKind::Conv), ("FC", LayerKind::Full), ("o", LayerKind::Output)];
     if let Some(size) = token.strip_suffix(['P', 's']) {
-        return if size == "2" { Ok((LayerKind::Pool, 2)) } else { Err("pooling is 2x2: write 2P or 2s".to_owned()) };
+        return if size == "2" {
+            Ok((LayerKind::Pool, 2))
+        } else {
+            Err("pooling is 2x2: write 2P or 2s".to_owned())
+        };
     }
     for (ending, kind) in kinds {
         if let Some(size) = token.strip_suffix(ending) {

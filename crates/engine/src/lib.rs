@@ -1,13 +1,41 @@
 //! A spiking network, event by event: spikes, encoding and noise, forward, backward, optimiser.
 //!
 //! No disk, no clock, no global state: everything a function depends on is an argument.
+//!
+//! ```
+//! use leaklab_engine::*;
+//!
+//! let architecture = Architecture::parse("1x4x4-8C3-2P-3o").unwrap();
+//! let network = Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7);
+//! let packed = Packed::new(&network, Isa::best()).unwrap();
+//! let all = vec![1.0; 20 * 16];
+//! let show = |_: usize, input: &mut Input| *input = Input::from_values(network.architecture.input(), 20, &all);
+//! let classes = infer(&packed, 20, 2, &Scratch::default(), show, |_, trace| trace.class()).unwrap();
+//! assert_eq!(classes[0], classes[1]);
+//! ```
 #![deny(unsafe_code)]
 
+pub mod architecture;
+pub mod batch;
 pub mod encode;
+mod events;
+mod layer;
+pub mod masks;
+pub mod network;
 pub mod noise;
+pub mod optimiser;
+pub mod packed;
 pub mod philox;
 pub mod simd;
 pub mod spikes;
+pub mod trace;
 
+pub use architecture::{Architecture, Layer, LayerKind, NotationError, Parameter};
+pub use batch::{InputError, Scratch, infer, train_batch};
+pub use masks::{Mask, MaskError, Masks};
+pub use network::{Network, NetworkError, Neuron};
+pub use optimiser::Optimiser;
+pub use packed::{Gradient, Packed};
 pub use simd::Isa;
 pub use spikes::{Input, Shape, Spikes};
+pub use trace::Trace;

@@ -1,7 +1,7 @@
 //! A network: its layers, its neuron and its weights in one flat array.
 
 use crate::architecture::{Architecture, Parameter};
-use crate::philox::{self, Purpose};
+use crate::philox::{Purpose, Stream};
 
 /// The spiking neuron of the hidden conv and fully connected layers, and the leak of the output layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +96,7 @@ impl Network {
         for (index, parameter) in network.architecture.parameters().iter().enumerate() {
             let deviation = (2.0 / parameter.fan_in as f64).sqrt() as f32;
             let weights = &mut network.weights[parameter.offset..parameter.offset + parameter.len];
-            philox::fill_normal(seed, Purpose::Initialise, 0, index as u64, weights);
+            Stream::new(seed, Purpose::Initialise, 0, index as u32).normals(weights);
             weights.iter_mut().for_each(|w| *w *= deviation);
         }
         network
@@ -114,7 +114,8 @@ impl Network {
     /// Replaces the weights of a layer.
     pub fn set_tensor(&mut self, name: &str, shape: &[usize], values: &[f32]) -> Result<(), NetworkError> {
         let Some(parameter) = self.parameter(name).cloned() else {
-            let expected: Vec<&str> = self.architecture.parameters().iter().map(|p| p.name.as_str()).collect();
+            let expected: Vec<&str> =
+                self.architecture.parameters().iter().map(|p| p.name.as_str()).collect();
             return Err(NetworkError::UnknownTensor { name: name.to_owned(), expected: expected.join(", ") });
         };
         if parameter.shape != shape || parameter.len != values.len() {
@@ -134,7 +135,8 @@ impl Network {
         &mut self,
         tensors: impl IntoIterator<Item = (&'a str, &'a [usize], &'a [f32])>,
     ) -> Result<(), NetworkError> {
-        let mut missing: Vec<String> = self.architecture.parameters().iter().map(|p| p.name.clone()).collect();
+        let mut missing: Vec<String> =
+            self.architecture.parameters().iter().map(|p| p.name.clone()).collect();
         for (name, shape, values) in tensors {
             self.set_tensor(name, shape, values)?;
             missing.retain(|n| n != name);
@@ -153,7 +155,9 @@ impl Network {
 
 fn check_finite(name: &str, values: &[f32]) -> Result<(), NetworkError> {
     match values.iter().position(|w| !w.is_finite()) {
-        Some(element) => Err(NetworkError::NonFinite { name: name.to_owned(), element, value: values[element] }),
+        Some(element) => {
+            Err(NetworkError::NonFinite { name: name.to_owned(), element, value: values[element] })
+        }
         None => Ok(()),
     }
 }
@@ -177,7 +181,10 @@ mod tests {
         let expected = 2.0 / 256.0;
         // Five standard errors: of a mean sqrt(v/n), of a normal's variance v*sqrt(2/n).
         assert!(mean.abs() < 5.0 * (expected / w.len() as f64).sqrt(), "mean {mean}");
-        assert!((variance / expected - 1.0).abs() < 5.0 * (2.0 / w.len() as f64).sqrt(), "variance {variance}");
+        assert!(
+            (variance / expected - 1.0).abs() < 5.0 * (2.0 / w.len() as f64).sqrt(),
+            "variance {variance}"
+        );
         assert_ne!(network.tensor("fc1").unwrap()[..3], network.tensor("fc2").unwrap()[..3]);
     }
 
@@ -190,7 +197,9 @@ mod tests {
         let mut values = [0.0; 27];
         values[4] = f32::NAN;
         assert!(message(net.set_tensor("fc3", &[3, 9], &values)).contains("'fc3' hold NaN at element 4"));
-        assert!(message(net.set_tensors([("fc3", &[3, 9][..], &[0.0; 27][..])])).contains("'fc1' are missing"));
+        assert!(
+            message(net.set_tensors([("fc3", &[3, 9][..], &[0.0; 27][..])])).contains("'fc1' are missing")
+        );
         net.weights[200] = f32::INFINITY;
         assert!(message(net.check()).contains("'fc2'"));
         assert!(Neuron::new(0.0, 1.0).is_err() && Neuron::new(f64::NAN, 1.0).is_err());

@@ -8,6 +8,8 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub(crate) mod backward;
+pub(crate) mod forward;
 mod vector;
 
 pub(crate) use vector::{Portable, Vector};
@@ -120,5 +122,41 @@ pub fn vectorise<W: Work>(isa: Isa, work: W) -> W::Output {
         Isa::Avx2 => unsafe { x86::run_avx2(work) },
         #[cfg(not(target_arch = "x86_64"))]
         Isa::Avx512 | Isa::Avx2 => unreachable!("asserted above"),
+    }
+}
+
+/// A kernel: written once, compiled for each instruction set. `run` must be `#[inline(always)]`.
+pub(crate) trait Kernel {
+    /// What it gives.
+    type Output;
+
+    /// Runs with the vectors of one instruction set.
+    fn run<V: Vector>(self) -> Self::Output;
+}
+
+struct With<V, K>(K, std::marker::PhantomData<V>);
+
+impl<V: Vector, K: Kernel> Work for With<V, K> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    fn run(self) -> K::Output {
+        self.0.run::<V>()
+    }
+}
+
+/// Runs `kernel`, compiled for `isa`.
+///
+/// # Panics
+/// If this CPU lacks `isa`.
+pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+    match isa {
+        Isa::Portable => vectorise(isa, With::<Portable, K>(kernel, std::marker::PhantomData)),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => vectorise(isa, With::<x86::Avx512, K>(kernel, std::marker::PhantomData)),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => vectorise(isa, With::<x86::Avx2, K>(kernel, std::marker::PhantomData)),
+        #[cfg(not(target_arch = "x86_64"))]
+        Isa::Avx512 | Isa::Avx2 => panic!("this CPU has no {isa}"),
     }
 }

@@ -32,6 +32,9 @@ pub(crate) trait Vector: Copy {
     fn compress(self, mask: u16, target: &mut [f32; 16]);
     /// Sum of the lanes: ((i, i+8) pairs, then (i, i+4), (i, i+2), (i, i+1)).
     fn sum(self) -> f32;
+    /// The entries of `table` whose bit is set, in order, each plus `offset`, to the front of `target`, of which
+    /// all may be overwritten. Returns how many there are.
+    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
 }
 
 /// The safe scalar twin.
@@ -118,5 +121,15 @@ impl Vector for Portable {
             }
         }
         lanes[0]
+    }
+    #[inline(always)]
+    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+        let (mut rest, mut next) = (bits, 0);
+        while rest != 0 {
+            target[next & 63] = table[rest.trailing_zeros() as usize].wrapping_add(offset);
+            next += 1;
+            rest &= rest - 1;
+        }
+        next
     }
 }

@@ -86,6 +86,21 @@ impl Vector for Avx512 {
         unsafe { _mm512_storeu_ps(target.as_mut_ptr(), _mm512_maskz_compress_ps(mask, self.0)) }
     }
     #[inline(always)]
+    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+        unsafe {
+            let shift = _mm512_set1_epi16(offset as i16);
+            let low = bits as u32;
+            let half = low.count_ones() as usize;
+            let first = _mm512_maskz_compress_epi16(low, _mm512_loadu_si512(table.as_ptr().cast()));
+            _mm512_storeu_si512(target.as_mut_ptr().cast(), _mm512_add_epi16(first, shift));
+            let high = (bits >> 32) as u32;
+            let second = _mm512_maskz_compress_epi16(high, _mm512_loadu_si512(table.as_ptr().add(32).cast()));
+            // `half` is at most 32, so the store ends within the sixty-four entries.
+            _mm512_storeu_si512(target.as_mut_ptr().add(half).cast(), _mm512_add_epi16(second, shift));
+            half + high.count_ones() as usize
+        }
+    }
+    #[inline(always)]
     fn sum(self) -> f32 {
         let mut lanes = [0.0; 16];
         self.store(&mut lanes);
@@ -179,6 +194,10 @@ impl Vector for Avx2 {
         if mask != 0 {
             super::Portable::load(&self.lanes()).compress(mask, target);
         }
+    }
+    #[inline(always)]
+    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+        super::Portable::select(table, bits, offset, target)
     }
     #[inline(always)]
     fn sum(self) -> f32 {

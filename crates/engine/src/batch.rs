@@ -1,0 +1,235 @@
+//! Many images at once, on the threads of the current rayon pool.
+//!
+//! Images are taken in groups of a fixed size, and every sum over images is in a fixed order: results do not
+//! depend on the number of threads.
+
+use crate::architecture::Architecture;
+use crate::masks::Masks;
+use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer, Workspace};
+use crate::spikes::{Input, Shape};
+use crate::trace::Trace;
+use rayon::prelude::*;
+use std::sync::Mutex;
+
+/// Images of a group: they share each read of the fully connected weights.
+const GROUP: usize = 4;
+/// Groups whose gradients are held at once.
+const WAVE: usize = 16;
+
+/// Buffers to be used again by the next call. What they hold between calls has no effect on any result.
+#[derive(Debug, Default)]
+pub struct Scratch(Mutex<Vec<Workspace>>);
+
+impl Scratch {
+    fn with<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
+        let taken = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        let mut workspace = taken.unwrap_or_default();
+        let result = work(&mut workspace);
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(workspace);
+        result
+    }
+}
+
+/// Why a sample cannot be run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum InputError {
+    /// The image has another size than the network's input.
+    #[error("sample {sample}: the input is {found:?}; the network takes {expected:?}")]
+    Shape {
+        /// Which sample of the call.
+        sample: usize,
+        /// Its size.
+        found: Shape,
+        /// The network's.
+        expected: Shape,
+    },
+    /// The input has another number of steps, or none.
+    #[error(
+        "sample {sample}: the input has {found} time steps; {expected} were asked for, at least 1 and at most 65535"
+    )]
+    Steps {
+        /// Which sample of the call.
+        sample: usize,
+        /// Its steps.
+        found: usize,
+        /// The steps asked for.
+        expected: usize,
+    },
+    /// An input value is NaN or infinite.
+    #[error("sample {sample}: the input holds {value} at element {element}; inputs must be finite")]
+    NonFinite {
+        /// Which sample of the call.
+        sample: usize,
+        /// Flat index, `[step][channel][row][column]`.
+        element: usize,
+        /// The value.
+        value: f32,
+    },
+    /// The label is not one of the classes.
+    #[error("sample {sample}: label {label} is out of range; the network has classes 0 to {}", classes - 1)]
+    Label {
+        /// Which sample of the call.
+        sample: usize,
+        /// Its label.
+        label: usize,
+        /// Number of classes.
+        classes: usize,
+    },
+}
+
+/// Runs `samples` images for `steps` steps each and returns what `measure` makes of each trace, in order.
+///
+/// `prepare(i, input)` writes sample `i` into `input`, which holds some earlier sample.
+pub fn infer<R: Send>(
+    packed: &Packed,
+    steps: usize,
+    samples: usize,
+    scratch: &Scratch,
+    prepare: impl Fn(usize, &mut Input) + Sync,
+    measure: impl Fn(usize, &Trace) -> R + Sync,
+) -> Result<Vec<R>, InputError> {
+    let groups: Result<Vec<Vec<R>>, InputError> = (0..samples.div_ceil(GROUP))
+        .into_par_iter()
+        .map(|group| {
+            let range = group * GROUP..samples.min((group + 1) * GROUP);
+            scratch.with(|workspace| {
+                for (slot, sample) in range.clone().enumerate() {
+                    let trace = slot_trace(packed, workspace, slot, steps);
+                    trace.masks = Masks::none();
+                    prepare(sample, &mut trace.input);
+                    check_input(packed.architecture(), sample, &trace.input, steps)?;
+                }
+                packed.forward(workspace, range.len());
+                Ok(range.zip(&workspace.traces).map(|(sample, trace)| measure(sample, trace)).collect())
+            })
+        })
+        .collect();
+    Ok(groups?.into_iter().flatten().collect())
+}
+
+/// Runs a mini-batch forward and backward.
+///
+/// `prepare(i, input, masks)` writes sample `i` and its dropout masks and returns its label. The gradient of the
+/// loss, averaged over the samples, is written to `gradients`, in the order of the network's weights.
+///
+/// # Panics
+/// If `gradients` is not as long as the network's weights.
+#[allow(clippy::too_many_arguments)]
+pub fn train_batch<R: Send>(
+    packed: &Packed,
+    steps: usize,
+    samples: usize,
+    mode: Gradient,
+    scratch: &Scratch,
+    prepare: impl Fn(usize, &mut Input, &mut Masks) -> usize + Sync,
+    measure: impl Fn(usize, &Trace) -> R + Sync,
+    gradients: &mut [f32],
+) -> Result<Vec<R>, InputError> {
+    let architecture = packed.architecture();
+    assert_eq!(gradients.len(), architecture.parameter_count(), "one gradient per weight");
+    gradients.fill(0.0);
+    let mut measured = Vec::with_capacity(samples);
+    let run = |group: usize| {
+        let range = group * GROUP..samples.min((group + 1) * GROUP);
+        scratch.with(|workspace| {
+            let mut labels = Vec::with_capacity(GROUP);
+            for (slot, sample) in range.clone().enumerate() {
+                let trace = slot_trace(packed, workspace, slot, steps);
+                let label = prepare(sample, &mut trace.input, &mut trace.masks);
+                check_input(architecture, sample, &trace.input, steps)?;
+                if label >= architecture.classes() {
+                    return Err(InputError::Label { sample, label, classes: architecture.classes() });
+                }
+                labels.push(label);
+            }
+            packed.forward(workspace, labels.len());
+            let results: Vec<R> = range.zip(&workspace.traces).map(|(i, trace)| measure(i, trace)).collect();
+            Ok((results, packed.backward(workspace, &labels, mode, samples)))
+        })
+    };
+    let groups = samples.div_ceil(GROUP);
+    for wave in (0..groups).step_by(WAVE) {
+        let wave = wave..groups.min(wave + WAVE);
+        let outcome: Result<Vec<(Vec<R>, GroupGradient)>, InputError> =
+            wave.into_par_iter().map(run).collect();
+        let mut parts = Vec::new();
+        for (results, gradient) in outcome? {
+            measured.extend(results);
+            parts.push(gradient);
+        }
+        gather(packed, &parts, gradients);
+    }
+    Ok(measured)
+}
+
+/// The trace in a slot of the workspace, made if it is not there yet.
+fn slot_trace<'a>(packed: &Packed, workspace: &'a mut Workspace, slot: usize, steps: usize) -> &'a mut Trace {
+    if workspace.traces.len() <= slot {
+        workspace.traces.push(Trace::new(packed.shared_architecture(), steps));
+    }
+    let trace = &mut workspace.traces[slot];
+    if *trace.architecture != *packed.architecture() || trace.steps() != steps {
+        *trace = Trace::new(packed.shared_architecture(), steps);
+    }
+    trace
+}
+
+fn check_input(
+    architecture: &Architecture,
+    sample: usize,
+    input: &Input,
+    steps: usize,
+) -> Result<(), InputError> {
+    let expected = architecture.input();
+    if input.shape() != expected {
+        return Err(InputError::Shape { sample, found: input.shape(), expected });
+    }
+    if input.steps() != steps || !(1..=usize::from(u16::MAX)).contains(&steps) {
+        return Err(InputError::Steps { sample, found: input.steps(), expected: steps });
+    }
+    if let Input::Real { values, .. } = input
+        && let Some(element) = values.iter().position(|x| !x.is_finite())
+    {
+        return Err(InputError::NonFinite { sample, element, value: values[element] });
+    }
+    Ok(())
+}
+
+/// Adds the groups' gradients, in order, to the flat gradient.
+fn gather(packed: &Packed, parts: &[GroupGradient], gradients: &mut [f32]) {
+    let (mut convs, mut fulls) = (0, 0);
+    let mut rest = gradients;
+    for (layer, info) in packed.layers.iter().zip(packed.architecture().layers()) {
+        let Some(parameter) = info.parameter else { continue };
+        let (target, after) = rest.split_at_mut(packed.architecture().parameters()[parameter].len);
+        rest = after;
+        match layer {
+            PackedLayer::Conv(conv) => {
+                let sources: Vec<&[[[f32; 16]; 9]]> =
+                    parts.iter().map(|part| part.conv[convs].as_slice()).collect();
+                let mut total = vec![[[0.0f32; 16]; 9]; conv.gradient_len()];
+                total.par_chunks_mut(64).enumerate().for_each(|(i, total)| {
+                    for source in &sources {
+                        for (to, from) in total.iter_mut().zip(&source[64 * i..]) {
+                            for (to, from) in to.as_flattened_mut().iter_mut().zip(from.as_flattened()) {
+                                *to += from;
+                            }
+                        }
+                    }
+                });
+                conv.unpack(&total, target);
+                convs += 1;
+            }
+            PackedLayer::Full(full) => {
+                let records: Vec<_> = parts.iter().flat_map(|part| &part.full[fulls]).collect();
+                let (_, outputs) = full.gradient_chunks();
+                let fan_in = target.len() / info.output.channels;
+                target.par_chunks_mut(outputs * fan_in).enumerate().for_each(|(chunk, target)| {
+                    full.weight_gradient(packed.isa(), chunk, &records, target);
+                });
+                fulls += 1;
+            }
+            PackedLayer::Pool => unreachable!("a pool has no parameter"),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Spikes as lists.
+//!
+//! Bits say who fired; kernels want to walk events. Two orders are needed. Forward, the channels that fired at
+//! each pixel and step ([`Compact`]), merged over the nine taps by the convolution. Backward, the positions and
+//! steps at which each channel fired ([`Events`]), so that a channel's weights stay in registers; the gradient
+//! of a layer's spikes is an array parallel to its event list.
+
+use crate::simd::{Isa, Kernel, Vector, dispatch};
+use crate::spikes::{Shape, Spikes};
+
+/// `0, 1, .. 63`.
+const IDENTITY: [u16; 64] = {
+    let mut table = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        table[i] = i as u16;
+        i += 1;
+    }
+    table
+};
+
+/// The sixty-four entries at the front of `buffer[at..]`, which is grown if need be.
+#[inline(always)]
+fn slots(buffer: &mut Vec<u16>, at: usize) -> &mut [u16; 64] {
+    if buffer.len() < at + 64 {
+        buffer.resize((at + 64).max(2 * buffer.len()), 0);
+    }
+    (&mut buffer[at..at + 64]).try_into().expect("sixty-four entries")
+}
+
+/// Channels that fired, for one block of 64 channels, `[pixel][step]`.
+#[derive(Debug, Default)]
+pub(crate) struct Compact {
+    /// Where each list starts; one more at the end.
+    pub offsets: Vec<u32>,
+    /// Channel numbers within the block, ascending; at least 32 more entries follow the last.
+    pub channels: Vec<u16>,
+}
+
+impl Compact {
+    /// Lists the spikes of word `word` that `keep` (`[pixel][word]`) lets through.
+    pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, word: usize) {
+        dispatch(isa, CompactKernel { lists: self, spikes, keep, word });
+    }
+}
+
+struct CompactKernel<'a> {
+    lists: &'a mut Compact,
+    spikes: &'a Spikes,
+    keep: Option<&'a [u64]>,
+    word: usize,
+}
+
+impl Kernel for CompactKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
+        let Compact { offsets, channels } = self.lists;
+        offsets.clear();
+        offsets.resize(self.spikes.pixels() * steps + 1, 0);
+        let mut end = 0;
+        for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
+            let keep = self.keep.map_or(!0, |keep| keep[pixel * words + self.word]);
+            let starts = &mut offsets[pixel * steps + 1..][..steps];
+            for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
+                end += V::select(&IDENTITY, at[self.word] & keep, 0, slots(channels, end));
+                *start = end as u32;
+            }
+        }
+        slots(channels, end);
+    }
+}
+
+/// How a layer's neurons are laid out for the backward pass: time in tiles of a few steps, each step a frame
+/// with one zero column and one zero row, so that the nine taps are constant distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub shape: Shape,
+    /// Time steps in all.
+    pub steps: usize,
+    /// Steps in a tile (fewer in the last).
+    pub tile_steps: usize,
+    /// Parts that a frame's rows are walked in; 1 unless a tile is one step.
+    pub windows: usize,
+}
+
+/// Rows of sixteen floats that a tile's frames should fill at most, if one step allows: half of a 48 KB cache.
+const TILE_ROWS: usize = 640;
+
+impl Geometry {
+    pub fn new(shape: Shape, steps: usize) -> Self {
+        let mut geometry = Geometry { shape, steps, tile_steps: 1, windows: 1 };
+        geometry.tile_steps = (TILE_ROWS / geometry.frame()).clamp(1, steps.max(1));
+        let half = shape.height / 2 * shape.width;
+        if geometry.frame() > TILE_ROWS && shape.height.is_multiple_of(2) && half.is_multiple_of(64) {
+            geometry.windows = 2;
+        }
+        geometry
+    }
+
+    /// Frame columns.
+    pub fn stride(&self) -> usize {
+        self.shape.width + 1
+    }
+
+    /// Positions of one frame.
+    pub fn frame(&self) -> usize {
+        (self.shape.height + 1) * self.stride()
+    }
+
+    /// Number of tiles.
+    pub fn tiles(&self) -> usize {
+        self.steps.div_ceil(self.tile_steps)
+    }
+
+    /// Steps of a tile that exist.
+    pub fn steps_of(&self, tile: usize) -> usize {
+        self.tile_steps.min(self.steps - tile * self.tile_steps)
+    }
+
+    /// Index of an event list: every channel's lists of one cell (tile and window) are consecutive.
+    pub fn list(&self, tile: usize, window: usize, channel: usize, step: usize) -> usize {
+        ((tile * self.windows + window) * self.shape.channels + channel) * self.tile_steps + step
+    }
+}
+
+/// Where and when each channel of a layer fired.
+#[derive(Debug)]
+pub(crate) struct Events {
+    pub geometry: Geometry,
+    /// Where each list of [`Geometry::list`] starts; one more at the end.
+    pub offsets: Vec<u32>,
+    /// Position within the tile's frames of each event, ascending within a list.
+    pub positions: Vec<u16>,
+    transposed: Vec<u64>,
+    table: Vec<u16>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let geometry = Geometry::new(Shape { channels: 0, height: 0, width: 0 }, 0);
+        Events {
+            geometry,
+            offsets: Vec::new(),
+            positions: Vec::new(),
+            transposed: Vec::new(),
+            table: Vec::new(),
+        }
+    }
+}
+
+impl Events {
+    /// Lists the spikes of a layer of the given shape that `keep` (`[pixel][word]`) lets through.
+    pub fn build(&mut self, isa: Isa, shape: Shape, spikes: &Spikes, keep: Option<&[u64]>) {
+        debug_assert_eq!((shape.pixels(), shape.channels), (spikes.pixels(), spikes.channels()));
+        self.geometry = Geometry::new(shape, spikes.steps());
+        dispatch(isa, EventsKernel { events: self, spikes, keep });
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.offsets.last().map_or(0, |&n| n as usize)
+    }
+
+    /// The events of one list.
+    pub fn range(&self, tile: usize, window: usize, channel: usize, step: usize) -> std::ops::Range<usize> {
+        let list = self.geometry.list(tile, window, channel, step);
+        self.offsets[list] as usize..self.offsets[list + 1] as usize
+    }
+}
+
+struct EventsKernel<'a> {
+    events: &'a mut Events,
+    spikes: &'a Spikes,
+    keep: Option<&'a [u64]>,
+}
+
+impl Kernel for EventsKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Events { geometry, offsets, positions, transposed, table } = self.events;
+        let (words, steps, pixels) =
+            (self.spikes.words_per_step(), self.spikes.steps(), self.spikes.pixels());
+        let blocks = pixels.div_ceil(64);
+        transpose_all(self.spikes, self.keep, transposed);
+        let Shape { channels, height, width } = geometry.shape;
+        let stride = geometry.stride();
+        table.clear();
+        table.extend((0..height).flat_map(|y| (0..width).map(move |x| (y * stride + x) as u16)));
+        table.resize(64 * blocks, 0);
+        offsets.clear();
+        offsets.push(0);
+        let (frame, per_window) = (geometry.frame(), blocks / geometry.windows);
+        let mut end = 0;
+        for tile in 0..geometry.tiles() {
+            for window in 0..geometry.windows {
+                for channel in 0..channels {
+                    for step in 0..geometry.tile_steps {
+                        if step < geometry.steps_of(tile) {
+                            let row = ((tile * geometry.tile_steps + step) * words * 64 + channel) * blocks;
+                            for block in window * per_window..window * per_window + per_window {
+                                let bits = transposed[row + block];
+                                if bits != 0 {
+                                    let table: &[u16; 64] =
+                                        table[64 * block..][..64].try_into().expect("sixty-four entries");
+                                    end +=
+                                        V::select(table, bits, (step * frame) as u16, slots(positions, end));
+                                }
+                            }
+                        }
+                        offsets.push(end as u32);
+                    }
+                }
+            }
+        }
+        debug_assert_eq!(steps, geometry.steps);
+    }
+}
+
+/// Turns `[pixel][step][channel bits]` into `[step][channel][pixel bits]`.
+#[inline(always)]
+fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
+    let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
+    let blocks = pixels.div_ceil(64);
+    out.resize(steps * words * 64 * blocks, 0);
+    let bits = spikes.words();
+    for block in 0..blocks {
+        let first = 64 * block;
+        let count = 64.min(pixels - first);
+        for step in 0..steps {
+            for word in 0..words {
+                let mut square = [0u64; 64];
+                let mut any = 0;
+                for i in 0..count {
+                    let mut value = bits[((first + i) * steps + step) * words + word];
+                    if let Some(keep) = keep {
+                        value &= keep[(first + i) * words + word];
+                    }
+                    square[i] = value;
+                    any |= value;
+                }
+                if any != 0 {
+                    transpose(&mut square);
+                }
+                let row = (step * words + word) * 64 * blocks + block;
+                for (i, value) in square.into_iter().enumerate() {
+                    out[row + i * blocks] = value;
+                }
+            }
+        }
+    }
+}
+
+/// Transposes a square of bits in place: bit `j` of word `i` becomes bit `i` of word `j`.
+#[inline(always)]
+fn transpose(square: &mut [u64; 64]) {
+    let mut mask = 0x0000_0000_FFFF_FFFFu64;
+    let mut half = 32;
+    while half > 0 {
+        let mut i = 0;
+        while i < 64 {
+            for k in i..i + half {
+                let swapped = (square[k] >> half ^ square[k + half]) & mask;
+                square[k] ^= swapped << half;
+                square[k + half] ^= swapped;
+            }
+            i += 2 * half;
+        }
+        half /= 2;
+        mask ^= mask << half;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::philox::{Purpose, Stream};
+
+    fn random(shape: Shape, steps: usize, rate: f32, seed: u64) -> Spikes {
+        let mut spikes = Spikes::new(shape.pixels(), steps, shape.channels);
+        let stream = Stream::new(seed, Purpose::Benchmark, 0, 0);
+        for i in 0..shape.neurons() * steps {
+            if stream.uniform_at(i) < rate {
+                let (pixel, rest) = (i % shape.pixels(), i / shape.pixels());
+                spikes.set(pixel, rest % steps, rest / steps);
+            }
+        }
+        spikes
+    }
+
+    #[test]
+    fn transposes() {
+        let mut square: [u64; 64] =
+            std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let before = square;
+        transpose(&mut square);
+        for i in 0..64 {
+            for j in 0..64 {
+                assert_eq!(square[j] >> i & 1, before[i] >> j & 1);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_are_the_spikes_in_every_instruction_set_and_order() {
+        let mut events = Events::default();
+        let mut compact = Compact::default();
+        for (number, (channels, height, width, steps, rate)) in [
+            (5, 3, 4, 7, 0.3),
+            (70, 8, 8, 11, 0.1),
+            (64, 32, 32, 3, 0.05),
+            (3, 1, 9, 5, 1.0),
+            (130, 9, 1, 1, 0.5),
+            (1, 1, 1, 100, 0.0),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let shape = Shape { channels, height, width };
+            let spikes = random(shape, steps, rate, number as u64);
+            let words = spikes.words_per_step();
+            let keep: Vec<u64> =
+                (0..shape.pixels() * words).map(|i| !(i as u64).wrapping_mul(0xABCDEF)).collect();
+            for keep in [None, Some(keep.as_slice())] {
+                let kept = |pixel: usize, step: usize, channel: usize| {
+                    spikes.get(pixel, step, channel)
+                        && keep.is_none_or(|k| k[pixel * words + channel / 64] >> (channel % 64) & 1 == 1)
+                };
+                for isa in Isa::available() {
+                    events.build(isa, shape, &spikes, keep);
+                    let geometry = events.geometry;
+                    let mut found = 0;
+                    for tile in 0..geometry.tiles() {
+                        for window in 0..geometry.windows {
+                            for channel in 0..channels {
+                                for step in 0..geometry.tile_steps {
+                                    for event in events.range(tile, window, channel, step) {
+                                        let position =
+                                            usize::from(events.positions[event]) - step * geometry.frame();
+                                        let (y, x) =
+                                            (position / geometry.stride(), position % geometry.stride());
+                                        assert_eq!(y * geometry.windows / height, window);
+                                        assert!(kept(
+                                            y * width + x,
+                                            tile * geometry.tile_steps + step,
+                                            channel
+                                        ));
+                                        found += 1;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    let mut expected = 0;
+                    let mut compacted = 0;
+                    for word in 0..words {
+                        compact.build(isa, &spikes, keep, word);
+                        for pixel in 0..shape.pixels() {
+                            for step in 0..steps {
+                                let at = pixel * steps + step;
+                                let list = &compact.channels
+                                    [compact.offsets[at] as usize..compact.offsets[at + 1] as usize];
+                                assert!(list.iter().all(|&c| kept(pixel, step, 64 * word + usize::from(c))));
+                                compacted += list.len();
+                                expected += (64 * word..channels.min(64 * word + 64))
+                                    .filter(|&channel| kept(pixel, step, channel))
+                                    .count();
+                            }
+                        }
+                    }
+                    assert_eq!((found, compacted), (expected, expected), "{shape:?} {isa}");
+                    assert_eq!(events.len(), expected);
+                }
+            }
+        }
+    }
+}

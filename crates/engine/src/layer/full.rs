@@ -1,0 +1,408 @@
+//! Fully connected layers, hidden and output.
+//!
+//! A row holds the weights of one input to a chunk of outputs. A chunk of rows is as large as the second cache, so
+//! the images of a group share it: chunks outside, images inside. The weights' gradient is summed once for the
+//! whole batch, chunk by chunk, with each row in registers: there is nothing to reduce between threads.
+
+use super::{spike_derivatives, total_squares};
+use crate::events::Events;
+use crate::layer::conv::Upstream;
+use crate::simd::backward::{FullInput, FullWeights};
+use crate::simd::forward::{Dynamics, Fire, FullForward};
+use crate::simd::{Isa, Kernel, Vector, dispatch};
+use crate::spikes::{Input, Shape, Spikes};
+
+/// A packed fully connected layer.
+#[derive(Debug, Clone)]
+pub(crate) struct Full {
+    /// Size of the input; twice the image's channels if it is the first layer.
+    input: Shape,
+    outputs: usize,
+    signed: bool,
+    /// Vectors of sixteen outputs in a chunk: 1, 2 or 4.
+    vectors: usize,
+    /// `[chunk][row = pixel * channels + channel][vectors]`.
+    rows: Vec<[f32; 16]>,
+}
+
+/// Which rows have an event at each step.
+#[derive(Debug, Default)]
+pub(crate) struct StepRows {
+    offsets: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+/// At which steps each row has an event.
+#[derive(Debug, Default)]
+pub(crate) struct RowSteps {
+    offsets: Vec<u32>,
+    steps: Vec<u16>,
+    /// The event's number in its [`Events`].
+    numbers: Vec<u32>,
+}
+
+/// One image's input to the layer, forward.
+pub(crate) enum FullSource<'a> {
+    /// Rows per step, and what a spike counts.
+    Spikes(&'a StepRows, f32),
+    /// Real values `[step][channel][row][column]`.
+    Real(&'a [f32], usize),
+}
+
+/// One image's record for the weights' gradient.
+#[derive(Debug, Default)]
+pub(crate) struct FullRecord {
+    rows: RowSteps,
+    /// `d`, `[chunk][step][vectors]`.
+    d: Vec<[f32; 16]>,
+    steps: usize,
+    /// Real input, if that is what came in: `[step][row]`.
+    real: Vec<f32>,
+}
+
+impl StepRows {
+    /// Lists the spikes that `keep` lets through.
+    pub fn build(&mut self, spikes: &Spikes, keep: Option<&[u64]>) {
+        let (words, steps, channels) = (spikes.words_per_step(), spikes.steps(), spikes.channels());
+        self.offsets.clear();
+        self.offsets.push(0);
+        self.rows.clear();
+        for step in 0..steps {
+            for pixel in 0..spikes.pixels() {
+                for (word, &bits) in spikes.at(pixel, step).iter().enumerate() {
+                    let mut bits = bits & keep.map_or(!0, |keep| keep[pixel * words + word]);
+                    while bits != 0 {
+                        self.rows.push((pixel * channels + 64 * word) as u32 + bits.trailing_zeros());
+                        bits &= bits - 1;
+                    }
+                }
+            }
+            self.offsets.push(self.rows.len() as u32);
+        }
+    }
+}
+
+impl RowSteps {
+    fn build(&mut self, events: &Events) {
+        let g = events.geometry;
+        let (channels, width) = (g.shape.channels, g.shape.width);
+        let (stride, frame) = (g.stride(), g.frame());
+        let each = |visit: &mut dyn FnMut(usize, usize, usize)| {
+            for tile in 0..g.tiles() {
+                for window in 0..g.windows {
+                    for channel in 0..channels {
+                        for step in 0..g.steps_of(tile) {
+                            for event in events.range(tile, window, channel, step) {
+                                let position = usize::from(events.positions[event]) - step * frame;
+                                let pixel = position / stride * width + position % stride;
+                                visit(pixel * channels + channel, tile * g.tile_steps + step, event);
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        self.offsets.clear();
+        self.offsets.resize(g.shape.neurons() + 2, 0);
+        each(&mut |row, _, _| self.offsets[row + 2] += 1);
+        for i in 2..self.offsets.len() {
+            self.offsets[i] += self.offsets[i - 1];
+        }
+        self.steps.resize(events.len(), 0);
+        self.numbers.resize(events.len(), 0);
+        each(&mut |row, step, event| {
+            let at = self.offsets[row + 1] as usize;
+            self.offsets[row + 1] += 1;
+            self.steps[at] = step as u16;
+            self.numbers[at] = event as u32;
+        });
+        self.offsets.pop();
+    }
+}
+
+/// Calls a generic kernel with the layer's number of vectors.
+macro_rules! by_vectors {
+    ($vectors:expr, $n:ident => $body:expr) => {
+        match $vectors {
+            1 => {
+                const $n: usize = 1;
+                $body
+            }
+            2 => {
+                const $n: usize = 2;
+                $body
+            }
+            _ => {
+                const $n: usize = 4;
+                $body
+            }
+        }
+    };
+}
+
+impl Full {
+    /// Packs weights `[out, in]`, the inputs in the order channel, row, column.
+    pub fn new(image: Shape, outputs: usize, weights: &[f32], signed: bool) -> Self {
+        let input = Shape { channels: image.channels * if signed { 2 } else { 1 }, ..image };
+        let vectors = match outputs {
+            ..=16 => 1,
+            17..=32 => 2,
+            _ => 4,
+        };
+        let mut full = Full { input, outputs, signed, vectors, rows: Vec::new() };
+        full.rows = vec![[0.0; 16]; full.chunks() * input.neurons() * vectors];
+        let (pixels, fan_in) = (image.pixels(), image.neurons());
+        for (out, weights) in weights.chunks_exact(fan_in).enumerate() {
+            let (chunk, lane) = (out / (16 * vectors), out % (16 * vectors));
+            for (index, &weight) in weights.iter().enumerate() {
+                let (channel, pixel) = (index / pixels, index % pixels);
+                let at = |channel| {
+                    (chunk * input.neurons() + pixel * input.channels + channel) * vectors + lane / 16
+                };
+                full.rows[at(channel)][lane % 16] = weight;
+                if signed {
+                    full.rows[at(channel + image.channels)][lane % 16] = -weight;
+                }
+            }
+        }
+        full
+    }
+
+    fn chunks(&self) -> usize {
+        self.outputs.div_ceil(16 * self.vectors)
+    }
+
+    fn chunk_rows(&self, chunk: usize) -> &[[f32; 16]] {
+        let len = self.input.neurons() * self.vectors;
+        &self.rows[chunk * len..][..len]
+    }
+
+    /// Weighted inputs of a group of images, `[chunk][step][vectors]` each.
+    pub fn currents(&self, isa: Isa, group: &[FullSource], currents: &mut [Vec<[f32; 16]>]) {
+        for chunk in 0..self.chunks() {
+            let rows = self.chunk_rows(chunk);
+            for (source, current) in group.iter().zip(currents.iter_mut()) {
+                let steps = match source {
+                    FullSource::Spikes(lists, _) => lists.offsets.len() - 1,
+                    FullSource::Real(_, steps) => *steps,
+                };
+                let len = steps * self.vectors;
+                current.resize(self.chunks() * len, [0.0; 16]);
+                let current = &mut current[chunk * len..][..len];
+                match *source {
+                    FullSource::Spikes(lists, scale) => by_vectors!(self.vectors, N => {
+                        let kernel =
+                            FullForward::<N> { rows, list: &lists.rows, offsets: &lists.offsets, current, scale };
+                        dispatch(isa, kernel);
+                    }),
+                    FullSource::Real(values, steps) => self.real_currents(chunk, values, steps, current),
+                }
+            }
+        }
+    }
+
+    fn real_currents(&self, chunk: usize, values: &[f32], steps: usize, current: &mut [[f32; 16]]) {
+        let rows = self.chunk_rows(chunk);
+        let (pixels, image) = (self.input.pixels(), self.input.neurons() / if self.signed { 2 } else { 1 });
+        current.fill([0.0; 16]);
+        for step in 0..steps {
+            for (index, &value) in values[step * image..][..image].iter().enumerate() {
+                let row = index % pixels * self.input.channels + index / pixels;
+                for n in 0..self.vectors {
+                    let (sum, weights) =
+                        (&mut current[step * self.vectors + n], &rows[row * self.vectors + n]);
+                    for lane in 0..16 {
+                        sum[lane] += weights[lane] * value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The hidden neurons of one image, from their weighted input.
+    pub fn fire(
+        &self,
+        isa: Isa,
+        dynamics: Dynamics,
+        steps: usize,
+        current: &[[f32; 16]],
+        out: &mut Spikes,
+        squares: &mut Vec<f64>,
+    ) {
+        out.reset(1, steps, self.outputs);
+        let words_per_step = out.words_per_step();
+        let mut lanes = vec![[0.0; 16]; steps];
+        for (chunk, current) in current.chunks_exact(steps * self.vectors).enumerate() {
+            // A chunk's last vectors may lie past the layer's last word; their weights are zero.
+            let first = chunk * self.vectors;
+            let vectors = self.vectors.min(4 * words_per_step - first);
+            assert!(vectors == self.vectors, "chunks are whole words, or the layer one word");
+            let kernel = Fire {
+                current,
+                vectors,
+                dynamics,
+                squares: &mut lanes,
+                words: out.words_mut(),
+                words_per_step,
+                first,
+            };
+            dispatch(isa, kernel);
+        }
+        total_squares(&lanes, squares);
+    }
+
+    /// The output layer of one image: its signal `[step][class]` and prediction `U[T]/T`, `U = lambda U + z`.
+    pub fn output(
+        &self,
+        lambda: f32,
+        steps: usize,
+        current: &[[f32; 16]],
+        signal: &mut Vec<f32>,
+    ) -> Vec<f32> {
+        signal.clear();
+        let mut membrane = vec![0.0f32; self.outputs];
+        for step in 0..steps {
+            for (out, u) in membrane.iter_mut().enumerate() {
+                let (chunk, lane) = (out / (16 * self.vectors), out % (16 * self.vectors));
+                let z = current[(chunk * steps + step) * self.vectors + lane / 16][lane % 16];
+                *u = lambda * *u + z;
+                signal.push(z);
+            }
+        }
+        membrane.iter().map(|u| u / steps as f32).collect()
+    }
+
+    /// Starts an image's record: what came in, and `d` zero.
+    pub fn start_record(
+        &self,
+        input: Option<&Events>,
+        real: Option<&Input>,
+        steps: usize,
+        record: &mut FullRecord,
+    ) {
+        match input {
+            Some(events) => record.rows.build(events),
+            None => record.rows = RowSteps::default(),
+        }
+        record.real.clear();
+        if let Some(Input::Real { values, .. }) = real {
+            record.real.extend_from_slice(values);
+        }
+        record.steps = steps;
+        record.d.clear();
+        record.d.resize(self.chunks() * steps * self.vectors, [0.0; 16]);
+    }
+
+    fn d_at<'a>(&self, record: &'a mut FullRecord, step: usize, out: usize) -> &'a mut f32 {
+        let (chunk, lane) = (out / (16 * self.vectors), out % (16 * self.vectors));
+        &mut record.d[(chunk * record.steps + step) * self.vectors + lane / 16][lane % 16]
+    }
+
+    /// `d` of the output layer: `scale * error`, decayed backward from the last step.
+    pub fn output_d(&self, error: &[f32], scale: f32, decay: f32, record: &mut FullRecord) {
+        for (out, &error) in error.iter().enumerate() {
+            let mut d = scale * error;
+            for step in (0..record.steps).rev() {
+                *self.d_at(record, step, out) = d;
+                d *= decay;
+            }
+        }
+    }
+
+    /// `d` of a hidden layer, from the loss derivatives of its events.
+    pub fn hidden_d(&self, up: &Upstream, derivatives: &mut Vec<f32>, record: &mut FullRecord) {
+        spike_derivatives(up.events, up.lambda, up.v_th, up.scale, derivatives);
+        let g = up.events.geometry;
+        for out in 0..self.outputs {
+            let mut d = 0.0;
+            for step in (0..record.steps).rev() {
+                d *= up.decay;
+                for event in up.events.range(step / g.tile_steps, 0, out, step % g.tile_steps) {
+                    d = derivatives[out * g.frame()] * up.gradient[event];
+                }
+                *self.d_at(record, step, out) = d;
+            }
+        }
+    }
+
+    /// Loss derivatives of a group's input events, added to `gradients`.
+    pub fn input_gradients(&self, isa: Isa, records: &[FullRecord], gradients: &mut [Vec<f32>]) {
+        for chunk in 0..self.chunks() {
+            for (record, events) in records.iter().zip(gradients.iter_mut()) {
+                let len = record.steps * self.vectors;
+                by_vectors!(self.vectors, N => {
+                    let kernel = FullInput::<N> {
+                        rows: self.chunk_rows(chunk),
+                        d: &record.d[chunk * len..][..len],
+                        offsets: &record.rows.offsets,
+                        steps: &record.rows.steps,
+                        numbers: &record.rows.numbers,
+                        events,
+                    };
+                    dispatch(isa, kernel);
+                });
+            }
+        }
+    }
+
+    /// Adds the gradient of one chunk's weights over a batch, `[out in chunk][in]` as in the flat array.
+    pub fn weight_gradient(&self, isa: Isa, chunk: usize, records: &[&FullRecord], gradient: &mut [f32]) {
+        by_vectors!(self.vectors, N => {
+            dispatch(isa, WeightGradient::<N> { full: self, chunk, records, gradient });
+        });
+    }
+
+    /// Number of chunks that [`Full::weight_gradient`] takes, and the outputs of each but the last.
+    pub fn gradient_chunks(&self) -> (usize, usize) {
+        (self.chunks(), 16 * self.vectors)
+    }
+}
+
+struct WeightGradient<'a, const N: usize> {
+    full: &'a Full,
+    chunk: usize,
+    records: &'a [&'a FullRecord],
+    gradient: &'a mut [f32],
+}
+
+impl<const N: usize> Kernel for WeightGradient<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let full = self.full;
+        let (pixels, channels) = (full.input.pixels(), full.input.channels);
+        let real = channels / if full.signed { 2 } else { 1 };
+        let fan_in = real * pixels;
+        let outs = self.gradient.len() / fan_in;
+        for row in 0..pixels * real {
+            let (pixel, channel) = (row / real, row % real);
+            let mut sums = [[[0.0f32; 16]; N]; 2];
+            for record in self.records {
+                let len = record.steps * N;
+                let d = &record.d[self.chunk * len..][..len];
+                if !record.real.is_empty() {
+                    for step in 0..record.steps {
+                        let value = record.real[step * fan_in + channel * pixels + pixel];
+                        for n in 0..N {
+                            let product = V::load(&d[step * N + n]).mul(V::splat(value));
+                            V::load(&sums[0][n]).add(product).store(&mut sums[0][n]);
+                        }
+                    }
+                    continue;
+                }
+                for (sign, sums) in sums.iter_mut().enumerate().take(channels / real) {
+                    let row = pixel * channels + channel + sign * real;
+                    let (start, end) =
+                        (record.rows.offsets[row] as usize, record.rows.offsets[row + 1] as usize);
+                    FullWeights { d, steps: &record.rows.steps[start..end], row: sums }.add::<V>();
+                }
+            }
+            let index = channel * pixels + pixel;
+            for out in 0..outs {
+                self.gradient[out * fan_in + index] +=
+                    sums[0][out / 16][out % 16] - sums[1][out / 16][out % 16];
+            }
+        }
+    }
+}

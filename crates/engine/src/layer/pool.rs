@@ -1,0 +1,160 @@
+//! 2x2 average pooling by spiking neurons without leak.
+//!
+//! The potential is a multiple of a quarter spike, so it is a count: the neuron fires when it has gathered more
+//! than three quarters, that is a fixed number of spikes, and forgets the rest. Sixty-four channels are
+//! counted at once in the bits of a few words.
+
+use crate::events::Events;
+use crate::spikes::{Shape, Spikes};
+
+/// The potential above which a pool neuron fires.
+const THRESHOLD: f64 = 0.75;
+
+/// Spikes that make a pool neuron fire, if each counts `scale` quarters: the smallest `n` with
+/// `n * scale / 4 > 0.75`, 4 without dropout.
+fn spikes_to_fire(scale: f32) -> u32 {
+    (1..4).find(|&n| f64::from(n) * f64::from(scale) * 0.25 > THRESHOLD).unwrap_or(4)
+}
+
+/// All steps of a pool: spikes to `out`, sums of squared inputs to `squares`.
+pub(crate) fn forward(
+    input: Shape,
+    output: Shape,
+    spikes: &Spikes,
+    keep: Option<&[u64]>,
+    scale: f32,
+    out: &mut Spikes,
+    squares: &mut Vec<f64>,
+) {
+    let (steps, words) = (spikes.steps(), spikes.words_per_step());
+    out.reset(output.pixels(), steps, output.channels);
+    let mut weighted = vec![0u64; steps];
+    let needed = spikes_to_fire(scale);
+    for y in 0..output.height {
+        for x in 0..output.width {
+            let corner = 2 * y * input.width + 2 * x;
+            let pixels = [corner, corner + 1, corner + input.width, corner + input.width + 1];
+            for word in 0..words {
+                let keep = pixels.map(|p| keep.map_or(!0, |keep| keep[p * words + word]));
+                let (mut ones, mut twos) = (0u64, 0u64);
+                for step in 0..steps {
+                    let [a, b, c, d] = [0, 1, 2, 3]
+                        .map(|i| spikes.words()[(pixels[i] * steps + step) * words + word] & keep[i]);
+                    // Inputs of this step, in binary: `one + 2 two + 4 four`.
+                    let (ab, cd) = (a ^ b, c ^ d);
+                    let (one, carry) = (ab ^ cd, ab & cd);
+                    let (both_ab, both_cd) = (a & b, c & d);
+                    let (two, four) = (both_ab ^ both_cd ^ carry, both_ab & both_cd);
+                    weighted[step] += u64::from((one & !two).count_ones())
+                        + 4 * u64::from((two & !one).count_ones())
+                        + 9 * u64::from((one & two).count_ones())
+                        + 16 * u64::from(four.count_ones());
+                    // Added to the count; at most three are left over, so the sum is below eight.
+                    let carry_ones = ones & one;
+                    let sum_ones = ones ^ one;
+                    let sum_twos = twos ^ two ^ carry_ones;
+                    let sum_fours = four | (twos & two) | (carry_ones & (twos ^ two));
+                    let fired = match needed {
+                        4 => sum_fours,
+                        3 => sum_fours | (sum_twos & sum_ones),
+                        2 => sum_fours | sum_twos,
+                        _ => sum_fours | sum_twos | sum_ones,
+                    };
+                    (ones, twos) = (sum_ones & !fired, sum_twos & !fired);
+                    out.words_mut()[((y * output.width + x) * steps + step) * words + word] = fired;
+                }
+            }
+        }
+    }
+    let quarter = f64::from(scale) * 0.25;
+    squares.clear();
+    squares.extend(weighted.iter().map(|&n| n as f64 * quarter * quarter));
+}
+
+/// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`, which
+/// is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.
+pub(crate) fn backward(
+    events: &Events,
+    gradient: &[f32],
+    scale: f32,
+    input: &Events,
+    input_gradient: &mut [f32],
+    d: &mut Vec<f32>,
+) {
+    let (g, gin) = (events.geometry, input.geometry);
+    let (frame, quarter) = (g.frame(), 0.25 * scale);
+    // Where each position of an input frame pools to; odd last rows and columns go nowhere.
+    let nowhere = u32::MAX;
+    let mut pooled = vec![nowhere; gin.frame()];
+    for y in 0..2 * g.shape.height {
+        for x in 0..2 * g.shape.width {
+            pooled[y * gin.stride() + x] = (y / 2 * g.stride() + x / 2) as u32;
+        }
+    }
+    for channel in 0..g.shape.channels {
+        d.clear();
+        d.resize(frame, 0.0);
+        for step in (0..g.steps).rev() {
+            let (tile, within) = (step / g.tile_steps, step % g.tile_steps);
+            for window in 0..g.windows {
+                for event in events.range(tile, window, channel, within) {
+                    d[usize::from(events.positions[event]) - within * frame] = gradient[event];
+                }
+            }
+            let (tile, within) = (step / gin.tile_steps, step % gin.tile_steps);
+            let origin = within * gin.frame();
+            for window in 0..gin.windows {
+                for event in input.range(tile, window, channel, within) {
+                    let to = pooled[usize::from(input.positions[event]) - origin];
+                    input_gradient[event] = if to == nowhere { 0.0 } else { quarter * d[to as usize] };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_three_quarters_do_not_fire() {
+        assert_eq!(spikes_to_fire(1.0), 4);
+        assert_eq!(spikes_to_fire(1.25), 3);
+        assert_eq!(spikes_to_fire(2.0), 2);
+        assert_eq!(spikes_to_fire(3.5), 1);
+    }
+
+    #[test]
+    fn counts_like_a_potential() {
+        let (input, output) =
+            (Shape { channels: 64, height: 3, width: 2 }, Shape { channels: 64, height: 1, width: 1 });
+        let steps = 200;
+        let mut spikes = Spikes::new(6, steps, 64);
+        let mut state = 1u64;
+        for word in spikes.words_mut() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *word = state & state >> 7 & state.rotate_left(23);
+        }
+        for scale in [1.0f32, 1.25, 2.0, 5.0] {
+            let (mut out, mut squares) = (Spikes::default(), Vec::new());
+            forward(input, output, &spikes, None, scale, &mut out, &mut squares);
+            for channel in 0..64 {
+                let mut potential = 0.0f64;
+                for step in 0..steps {
+                    let count = (0..4).filter(|&p| spikes.get(p, step, channel)).count();
+                    potential += count as f64 * 0.25 * f64::from(scale);
+                    let fired = potential > THRESHOLD;
+                    assert_eq!(
+                        out.get(0, step, channel),
+                        fired,
+                        "scale {scale} channel {channel} step {step}"
+                    );
+                    if fired {
+                        potential = 0.0;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! A network in the kernels' order, and its passes over a small group of images.
+
+use crate::architecture::{Architecture, LayerKind};
+use crate::events::Events;
+use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
+use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
+use crate::layer::pool;
+use crate::network::{Network, NetworkError, Neuron};
+use crate::simd::Isa;
+use crate::simd::forward::Dynamics;
+use crate::spikes::{Input, Shape};
+use crate::trace::Trace;
+use std::sync::Arc;
+
+/// What the gradient takes the derivative of the membrane's decay as (SPEC section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Gradient {
+    /// One, as published: the spike derivative already carries the leak.
+    #[default]
+    StraightThrough,
+    /// Lambda.
+    Exact,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum PackedLayer {
+    Conv(Conv),
+    Pool,
+    Full(Full),
+}
+
+/// A network ready to run: weights in the order that the kernels of one instruction set walk them.
+///
+/// It is a copy: pack again after the weights change.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    architecture: Arc<Architecture>,
+    neuron: Neuron,
+    isa: Isa,
+    pub(crate) layers: Vec<PackedLayer>,
+    /// Which dropout mask acts on each layer's output.
+    masks: Vec<Option<usize>>,
+}
+
+/// Buffers of one thread; their content between calls does not matter.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub traces: Vec<Trace>,
+    conv: ConvWorkspace,
+    step_rows: Vec<StepRows>,
+    currents: Vec<Vec<[f32; 16]>>,
+    derivatives: Vec<f32>,
+    upper: Vec<Spiked>,
+    lower: Vec<Spiked>,
+}
+
+/// Events of a layer's output and the loss derivative of each.
+#[derive(Debug, Default)]
+struct Spiked {
+    events: Events,
+    gradient: Vec<f32>,
+}
+
+/// What a group of images adds to the gradient.
+pub(crate) struct GroupGradient {
+    /// Packed gradients of the convolutions, in order.
+    pub conv: Vec<Vec<[[f32; 16]; 9]>>,
+    /// Records of the fully connected layers, `[layer][image]`.
+    pub full: Vec<Vec<FullRecord>>,
+}
+
+impl Packed {
+    /// Packs a network; refuses weights that are not finite.
+    ///
+    /// # Panics
+    /// If this CPU lacks `isa`.
+    pub fn new(network: &Network, isa: Isa) -> Result<Self, NetworkError> {
+        assert!(isa.is_available(), "this CPU has no {isa}");
+        network.check()?;
+        let architecture = Arc::new(network.architecture.clone());
+        let mut layers = Vec::new();
+        let mut masks = Vec::new();
+        let mut hidden = 0;
+        for (i, layer) in architecture.layers().iter().enumerate() {
+            let weights = layer.parameter.map_or(&[][..], |p| {
+                let p = &architecture.parameters()[p];
+                &network.weights[p.offset..p.offset + p.len]
+            });
+            let outputs = layer.output.channels;
+            layers.push(match layer.kind {
+                LayerKind::Conv => PackedLayer::Conv(Conv::new(layer.input, layer.output, weights, i == 0)),
+                LayerKind::Pool => PackedLayer::Pool,
+                LayerKind::Full | LayerKind::Output => {
+                    PackedLayer::Full(Full::new(layer.input, outputs, weights, i == 0))
+                }
+            });
+            let masked = matches!(layer.kind, LayerKind::Conv | LayerKind::Full);
+            masks.push(masked.then_some(hidden));
+            hidden += usize::from(masked);
+        }
+        Ok(Packed { architecture, neuron: network.neuron, isa, layers, masks })
+    }
+
+    /// The layers.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// The neuron.
+    pub fn neuron(&self) -> Neuron {
+        self.neuron
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    pub(crate) fn shared_architecture(&self) -> Arc<Architecture> {
+        Arc::clone(&self.architecture)
+    }
+
+    /// The mask on the input of layer `i`: which neurons pass and what a spike counts.
+    fn input_mask<'a>(&self, trace: &'a Trace, i: usize) -> (Option<&'a [u64]>, f32) {
+        let mask = i.checked_sub(1).and_then(|below| self.masks[below]).and_then(|m| trace.masks.get(m));
+        mask.map_or((None, 1.0), |mask| (Some(mask.keep.as_slice()), mask.scale))
+    }
+
+    fn dynamics(&self, scale: f32) -> Dynamics {
+        Dynamics { scale, lambda: self.neuron.lambda() as f32, v_th: self.neuron.v_th }
+    }
+
+    /// Runs the workspace's first `count` traces, whose input and masks are set.
+    pub(crate) fn forward(&self, workspace: &mut Workspace, count: usize) {
+        for i in 0..self.layers.len() {
+            match &self.layers[i] {
+                PackedLayer::Full(full) => self.forward_full(full, i, workspace, count),
+                _ => {
+                    for trace in &mut workspace.traces[..count] {
+                        self.forward_local(i, trace, &mut workspace.conv);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A convolution or pool of one image.
+    fn forward_local(&self, i: usize, trace: &mut Trace, workspace: &mut ConvWorkspace) {
+        let layer = &self.architecture.layers()[i];
+        let (below, above) = trace.spikes.split_at_mut(i);
+        let mask = i.checked_sub(1).and_then(|b| self.masks[b]).and_then(|m| trace.masks.get(m));
+        let (keep, scale) = mask.map_or((None, 1.0), |mask| (Some(mask.keep.as_slice()), mask.scale));
+        match &self.layers[i] {
+            PackedLayer::Conv(conv) => {
+                let input = match (below.last(), &trace.input) {
+                    (Some(spikes), _) => ConvInput::Spikes(spikes, keep),
+                    (None, Input::Ternary { spikes, .. }) => ConvInput::Spikes(spikes, None),
+                    (None, Input::Real { values, steps, .. }) => ConvInput::Real(values, *steps),
+                };
+                let dynamics = self.dynamics(scale);
+                conv.forward(self.isa, dynamics, &input, workspace, &mut above[0], &mut trace.squares[i]);
+            }
+            PackedLayer::Pool => {
+                let spikes = below.last().expect("a pool is never the first layer");
+                pool::forward(
+                    layer.input,
+                    layer.output,
+                    spikes,
+                    keep,
+                    scale,
+                    &mut above[0],
+                    &mut trace.squares[i],
+                );
+            }
+            PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
+        }
+    }
+
+    fn forward_full(&self, full: &Full, i: usize, workspace: &mut Workspace, count: usize) {
+        let Workspace { traces, step_rows, currents, .. } = workspace;
+        let traces = &mut traces[..count];
+        step_rows.resize_with(count.max(step_rows.len()), StepRows::default);
+        currents.resize_with(count.max(currents.len()), Vec::new);
+        for (trace, rows) in traces.iter().zip(step_rows.iter_mut()) {
+            match (i, &trace.input) {
+                (0, Input::Ternary { spikes, .. }) => rows.build(spikes, None),
+                (0, Input::Real { .. }) => {}
+                _ => rows.build(&trace.spikes[i - 1], self.input_mask(trace, i).0),
+            }
+        }
+        let sources: Vec<FullSource> = traces
+            .iter()
+            .zip(step_rows.iter())
+            .map(|(trace, rows)| match (i, &trace.input) {
+                (0, Input::Real { values, steps, .. }) => FullSource::Real(values, *steps),
+                _ => FullSource::Spikes(rows, self.input_mask(trace, i).1),
+            })
+            .collect();
+        full.currents(self.isa, &sources, currents);
+        for (trace, current) in traces.iter_mut().zip(currents.iter()) {
+            let steps = trace.steps();
+            if i + 1 == self.layers.len() {
+                let lambda = self.neuron.lambda() as f32;
+                trace.prediction = full.output(lambda, steps, current, &mut trace.signal);
+            } else {
+                let (out, squares) = (&mut trace.spikes[i], &mut trace.squares[i]);
+                full.fire(self.isa, self.dynamics(1.0), steps, current, out, squares);
+            }
+        }
+    }
+
+    /// Lists the events that reach layer `i`; none if they are real values.
+    fn list_input(&self, trace: &Trace, i: usize, spiked: &mut Spiked) -> bool {
+        let layer = &self.architecture.layers()[i];
+        match (i, &trace.input) {
+            (0, Input::Real { .. }) => return false,
+            (0, Input::Ternary { spikes, .. }) => {
+                let shape = Shape { channels: 2 * layer.input.channels, ..layer.input };
+                spiked.events.build(self.isa, shape, spikes, None);
+            }
+            _ => {
+                let keep = self.input_mask(trace, i).0;
+                spiked.events.build(self.isa, layer.input, &trace.spikes[i - 1], keep);
+            }
+        }
+        true
+    }
+
+    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`.
+    pub(crate) fn backward(
+        &self,
+        workspace: &mut Workspace,
+        labels: &[usize],
+        mode: Gradient,
+        batch: usize,
+    ) -> GroupGradient {
+        let count = labels.len();
+        let first_full = self.layers.iter().position(|l| matches!(l, PackedLayer::Full(_)));
+        let first_full = first_full.expect("the output layer is fully connected");
+        let mut full = Vec::new();
+        for spiked in [&mut workspace.upper, &mut workspace.lower] {
+            spiked.resize_with(count.max(spiked.len()), Spiked::default);
+        }
+        for i in (first_full..self.layers.len()).rev() {
+            full.push(self.backward_full(i, workspace, labels, mode, batch));
+            std::mem::swap(&mut workspace.upper, &mut workspace.lower);
+        }
+        full.reverse();
+        let convs = self.layers[..first_full].iter().filter_map(|layer| match layer {
+            PackedLayer::Conv(conv) => Some(vec![[[0.0; 16]; 9]; conv.gradient_len()]),
+            _ => None,
+        });
+        let mut conv: Vec<_> = convs.collect();
+        for image in 0..count {
+            let mut next = conv.len();
+            for i in (0..first_full).rev() {
+                self.backward_local(i, image, workspace, mode, &mut conv, &mut next);
+                let Workspace { upper, lower, .. } = workspace;
+                std::mem::swap(&mut upper[image], &mut lower[image]);
+            }
+        }
+        GroupGradient { conv, full }
+    }
+
+    fn decay(&self, mode: Gradient) -> f32 {
+        match mode {
+            Gradient::StraightThrough => 1.0,
+            Gradient::Exact => self.neuron.lambda() as f32,
+        }
+    }
+
+    /// A fully connected layer of the group: from `upper` (its output's events) to `lower` (its input's).
+    fn backward_full(
+        &self,
+        i: usize,
+        workspace: &mut Workspace,
+        labels: &[usize],
+        mode: Gradient,
+        batch: usize,
+    ) -> Vec<FullRecord> {
+        let PackedLayer::Full(full) = &self.layers[i] else { unreachable!("called for these layers only") };
+        let Workspace { traces, upper, lower, derivatives, .. } = workspace;
+        let mut records = Vec::new();
+        for ((trace, &label), (upper, lower)) in
+            traces.iter().zip(labels).zip(upper.iter().zip(lower.iter_mut()))
+        {
+            let steps = trace.steps();
+            let listed = self.list_input(trace, i, lower);
+            let mut record = FullRecord::default();
+            let real = (i == 0).then_some(&trace.input);
+            full.start_record(listed.then_some(&lower.events), real, steps, &mut record);
+            let scale = self.input_mask(trace, i).1;
+            if i + 1 == self.layers.len() {
+                let error = |(class, &p): (usize, &f32)| {
+                    let target = if class == label { 1.0 } else { 0.0 };
+                    (f64::from(p) - target) / (steps as f64 * batch as f64)
+                };
+                let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
+                full.output_d(&error, scale, self.decay(mode), &mut record);
+            } else {
+                full.hidden_d(&self.upstream(upper, scale, mode), derivatives, &mut record);
+            }
+            records.push(record);
+        }
+        if i > 0 {
+            let mut gradients: Vec<Vec<f32>> = Vec::new();
+            for lower in &mut lower[..labels.len()] {
+                let mut gradient = std::mem::take(&mut lower.gradient);
+                gradient.clear();
+                gradient.resize(lower.events.len(), 0.0);
+                gradients.push(gradient);
+            }
+            full.input_gradients(self.isa, &records, &mut gradients);
+            for (lower, gradient) in lower.iter_mut().zip(gradients) {
+                lower.gradient = gradient;
+            }
+        }
+        records
+    }
+
+    fn upstream<'a>(&self, spiked: &'a Spiked, scale: f32, mode: Gradient) -> Upstream<'a> {
+        Upstream {
+            lambda: self.neuron.lambda(),
+            v_th: self.neuron.v_th,
+            decay: self.decay(mode),
+            scale,
+            events: &spiked.events,
+            gradient: &spiked.gradient,
+        }
+    }
+
+    /// A convolution or pool of one image: from `upper[image]` to `lower[image]`.
+    fn backward_local(
+        &self,
+        i: usize,
+        image: usize,
+        workspace: &mut Workspace,
+        mode: Gradient,
+        gradients: &mut [Vec<[[f32; 16]; 9]>],
+        next: &mut usize,
+    ) {
+        let Workspace { traces, conv: buffers, upper, lower, derivatives, .. } = workspace;
+        let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
+        let listed = self.list_input(trace, i, lower);
+        lower.gradient.clear();
+        if i > 0 {
+            lower.gradient.resize(lower.events.len(), 0.0);
+        }
+        let scale = self.input_mask(trace, i).1;
+        match &self.layers[i] {
+            PackedLayer::Conv(conv) => {
+                *next -= 1;
+                let mut input = match &trace.input {
+                    Input::Real { values, .. } if !listed => ConvEvents::Real(values),
+                    _ => ConvEvents::Events(&lower.events, &mut lower.gradient),
+                };
+                let up = self.upstream(upper, scale, mode);
+                conv.backward(self.isa, &up, &mut input, buffers, &mut gradients[*next]);
+            }
+            PackedLayer::Pool => {
+                let target = &mut lower.gradient;
+                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, derivatives);
+            }
+            PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
+        }
+    }
+}
