@@ -296,7 +296,7 @@ mod tests {
         let names: Vec<&str> = net.parameters().iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["conv1", "conv2", "conv3", "conv4", "conv5", "conv6", "conv7", "fc1", "fc2"]);
         assert_eq!(net.parameters()[7].shape, [1024, 4096]);
-        assert_eq!(net.parameter_count(), 5_946_048);
+        assert_eq!(net.parameter_count(), 5_938_880);
         assert_eq!(net.classes(), 10);
     }
 

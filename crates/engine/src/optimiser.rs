@@ -60,7 +60,7 @@ impl Optimiser {
                     *w -= learning_rate * (g + weight_decay * *w);
                 }
             }
-            (Optimiser::Sgd { momentum, weight_decay }, [velocity]) => {
+            (Optimiser::Sgd { momentum, weight_decay }, [velocity]) if momentum != 0.0 => {
                 for ((w, g), v) in weights.iter_mut().zip(gradients).zip(velocity) {
                     *v = momentum * *v + (g + weight_decay * *w);
                     *w -= learning_rate * *v;

@@ -4,3 +4,4 @@
 pub mod analysis;
 pub mod data;
 pub mod exchange;
+pub mod golden;

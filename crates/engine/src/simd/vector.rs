@@ -26,10 +26,6 @@ pub(crate) trait Vector: Copy {
     fn greater(self, other: Self) -> u16;
     /// Zero in the lanes of `mask`.
     fn clear(self, mask: u16) -> Self;
-    /// The lanes of `mask` replaced, in order, by consecutive floats of `source`, of which sixteen must be readable.
-    fn expand(self, mask: u16, source: &[f32; 16]) -> Self;
-    /// The lanes of `mask`, packed to the front of `target`, of which sixteen may be overwritten.
-    fn compress(self, mask: u16, target: &mut [f32; 16]);
     /// Sum of the lanes: ((i, i+8) pairs, then (i, i+4), (i, i+2), (i, i+1)).
     fn sum(self) -> f32;
     /// The entries of `table` whose bit is set, in order, each plus `offset`, to the front of `target`, of which
@@ -92,25 +88,6 @@ impl Vector for Portable {
             out[i] = if mask >> i & 1 == 1 { 0.0 } else { out[i] };
         }
         Portable(out)
-    }
-    #[inline(always)]
-    fn expand(self, mask: u16, source: &[f32; 16]) -> Self {
-        let (mut out, mut bits, mut next) = (self.0, mask, 0);
-        while bits != 0 {
-            out[bits.trailing_zeros() as usize] = source[next & 15];
-            next += 1;
-            bits &= bits - 1;
-        }
-        Portable(out)
-    }
-    #[inline(always)]
-    fn compress(self, mask: u16, target: &mut [f32; 16]) {
-        let (mut bits, mut next) = (mask, 0);
-        while bits != 0 {
-            target[next & 15] = self.0[bits.trailing_zeros() as usize];
-            next += 1;
-            bits &= bits - 1;
-        }
     }
     #[inline(always)]
     fn sum(self) -> f32 {

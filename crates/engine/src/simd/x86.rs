@@ -78,14 +78,6 @@ impl Vector for Avx512 {
         Avx512(unsafe { _mm512_maskz_mov_ps(!mask, self.0) })
     }
     #[inline(always)]
-    fn expand(self, mask: u16, source: &[f32; 16]) -> Self {
-        Avx512(unsafe { _mm512_mask_expand_ps(self.0, mask, _mm512_loadu_ps(source.as_ptr())) })
-    }
-    #[inline(always)]
-    fn compress(self, mask: u16, target: &mut [f32; 16]) {
-        unsafe { _mm512_storeu_ps(target.as_mut_ptr(), _mm512_maskz_compress_ps(mask, self.0)) }
-    }
-    #[inline(always)]
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
         unsafe {
             let shift = _mm512_set1_epi16(offset as i16);
@@ -178,21 +170,6 @@ impl Vector for Avx2 {
     fn clear(self, mask: u16) -> Self {
         unsafe {
             Avx2(_mm256_andnot_ps(lane_mask(mask), self.0), _mm256_andnot_ps(lane_mask(mask >> 8), self.1))
-        }
-    }
-    #[inline(always)]
-    fn expand(self, mask: u16, source: &[f32; 16]) -> Self {
-        if mask == 0 {
-            return self;
-        }
-        let mut lanes = [0.0; 16];
-        super::Portable::load(&self.lanes()).expand(mask, source).store(&mut lanes);
-        Self::load(&lanes)
-    }
-    #[inline(always)]
-    fn compress(self, mask: u16, target: &mut [f32; 16]) {
-        if mask != 0 {
-            super::Portable::load(&self.lanes()).compress(mask, target);
         }
     }
     #[inline(always)]
