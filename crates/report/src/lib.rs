@@ -8,6 +8,7 @@ pub mod figure;
 pub mod html;
 pub mod page;
 pub mod palette;
+pub mod study;
 
 pub use figure::{Figure, Panel, Series};
 pub use html::Html;

@@ -1,0 +1,84 @@
+//! Numbers as a reader wants them: as many digits as mean something, real minus signs, powers of ten.
+
+/// A fraction as percent with `digits` decimals.
+pub fn percent(x: f64, digits: usize) -> String {
+    minus(format!("{:.digits$} %", 100.0 * x))
+}
+
+/// A difference of fractions in percentage points, with its sign.
+pub fn points(x: f64) -> String {
+    minus(format!("{:+.1}", 100.0 * x))
+}
+
+/// Three or so significant digits; large and small numbers as a power of ten.
+pub fn plain(x: f64) -> String {
+    if x == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = x.abs().log10().floor() as i32;
+    if !(-4..6).contains(&magnitude) {
+        let mantissa = x / 10f64.powi(magnitude);
+        return minus(format!("{mantissa:.2} × 10{}", superscript(magnitude)));
+    }
+    let digits = (3 - magnitude).clamp(0, 6) as usize;
+    let text = format!("{x:.digits$}");
+    minus(if magnitude >= 4 { thousands(&text) } else { text })
+}
+
+/// A time in the largest unit that suits it.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} days {} h", whole / 86400, whole % 86400 / 3600),
+    }
+}
+
+fn minus(text: String) -> String {
+    text.replace('-', "−")
+}
+
+fn thousands(digits: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 && digits.as_bytes()[i - 1] != b'-' {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn superscript(n: i32) -> String {
+    n.to_string()
+        .chars()
+        .map(|c| match c {
+            '-' => '⁻',
+            '1' => '¹',
+            '2' => '²',
+            '3' => '³',
+            _ => char::from_u32(0x2070 + c.to_digit(10).unwrap_or(0)).unwrap_or('⁰'),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_that_mean_something() {
+        assert_eq!(plain(1.59e9), "1.59 × 10⁹");
+        assert_eq!(plain(7.18e-10), "7.18 × 10⁻¹⁰");
+        assert_eq!(plain(0.2553), "0.2553");
+        assert_eq!(plain(-2.9312), "−2.931");
+        assert_eq!(plain(123456.0), "123\u{202f}456");
+        assert_eq!(plain(-12345.6), "−12\u{202f}346");
+        assert_eq!(percent(0.8965, 2), "89.65 %");
+        assert_eq!(points(-0.0123), "−1.2");
+        assert_eq!(duration(3725.0), "1 h 2 min");
+        assert_eq!(duration(59.96), "1 min 0 s");
+    }
+}

@@ -1,0 +1,73 @@
+//! What it takes to do the study again: the command, every setting, the version; and, apart from all else, the times.
+
+use super::number;
+use super::records::Study;
+use crate::html::Html;
+use crate::page::Section;
+use leaklab_record::number_text;
+
+/// The section on settings.
+pub fn section(study: &Study) -> Section {
+    let mut section = Section::new(
+        "settings",
+        "Settings",
+        "How to do it again",
+        Html::markup(
+            "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any number of threads \
+             and however often the study was interrupted.</p>",
+        ),
+    );
+    let command = study.command.clone().unwrap_or_else(|| "leaklab study study.toml".to_owned());
+    section.after.add(
+        "<div class=\"copyable\"><pre><code>{}</code></pre><button type=\"button\" class=\"copy\">Copy</button></div>\n",
+        &[&command],
+    );
+    let mut items = Html::new();
+    let mut item = |name: &str, value: &str| items.add("<dt>{}</dt><dd>{}</dd>\n", &[&name, &value]);
+    for (key, value) in &study.settings.settings {
+        match value {
+            toml::Value::Table(inner) => {
+                for (name, value) in inner {
+                    item(&format!("{key}.{name}"), &text(value));
+                }
+            }
+            value => item(key, &text(value)),
+        }
+    }
+    item("leaklab", env!("CARGO_PKG_VERSION"));
+    item("runs", &format!("{} of {} trained", study.trained(), study.planned));
+    section.after.add("<dl class=\"settings\">{}</dl>\n", &[&items]);
+    section.after.add(
+        "<details><summary>The whole study file</summary><div class=\"copyable\"><pre><code>{}</code></pre>\
+         <button type=\"button\" class=\"copy\">Copy</button></div></details>\n",
+        &[&study.settings.text],
+    );
+    section.after.push(&times(study));
+    section
+}
+
+/// The one element in which the pages of two equal studies differ.
+fn times(study: &Study) -> Html {
+    let pieces: Vec<String> = study
+        .seconds
+        .iter()
+        .filter(|(_, seconds)| *seconds > 0.0)
+        .map(|(what, seconds)| format!("{what} {}", number::duration(*seconds)))
+        .collect();
+    if pieces.is_empty() {
+        return Html::new();
+    }
+    Html::fill(
+        "<p id=\"times\" class=\"muted small\">Working time, summed over runs: {}.</p>\n",
+        &[&pieces.join(", ")],
+    )
+}
+
+fn text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Float(x) => number_text(*x),
+        toml::Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}

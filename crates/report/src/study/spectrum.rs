@@ -1,0 +1,122 @@
+//! Fig. 4: the spectrum of the input spike trains, clean and noisy. The input does not depend on tau, so the first
+//! run that has the tables stands for all.
+
+use super::chart::{self, hint, number, number_with};
+use super::number;
+use super::records::Study;
+use crate::figure::{Figure, Panel};
+use crate::html::Html;
+use crate::page::Section;
+use leaklab_record::Table;
+use serde_json::json;
+
+/// The section on the input's spectrum.
+pub fn section(study: &Study) -> Section {
+    let mut section = Section::new(
+        "input",
+        "Input spectrum",
+        "What noise does to the input",
+        Html::markup(
+            "<p>The paper explains robustness by frequency: noise adds high-frequency components to the input spikes, \
+             and a leaky neuron, being a low-pass filter, keeps them out. But encoder and noise draw afresh at every \
+             step, so the <em>expected</em> spectrum is flat with and without noise; noise can only raise it.</p>",
+        ),
+    );
+    let spectrum =
+        study.runs.iter().find_map(|run| run.tables.get("input_spectrum").filter(|t| !t.rows.is_empty()));
+    let amplitude =
+        study.runs.iter().find_map(|run| run.tables.get("input_amplitude").filter(|t| !t.rows.is_empty()));
+    let Some(spectrum) = spectrum else {
+        section.after =
+            chart::missing("The input's spectrum is", "input_spectrum table in a run's analysis folder");
+        return section;
+    };
+    let conditions = chart::distinct(spectrum, "condition");
+    let series = chart::word_series("condition", &conditions, chart::condition_label);
+    let tooltip = json!([
+        hint("condition", "input", ""),
+        hint("frequency", "cycles/step", ".3f"),
+        hint("power", "power", ".4~g")
+    ]);
+    let spec = chart::lines_with_hover(
+        number_with(
+            "frequency",
+            "frequency (cycles per step)",
+            json!({ "scale": { "nice": false, "domain": [0, 0.5] } }),
+        ),
+        number_with("power", "power density", json!({ "scale": { "zero": true } })),
+        series.colour(),
+        tooltip,
+    );
+    section.figures.push(
+        Figure::new(
+            "fig4-spectrum",
+            "Fig. 4 · Spectrum of the input spikes",
+            Html::fill("<p>{}</p>{}", &[&flatness(spectrum, &conditions), &chart::small_print(spectrum)]),
+            spectrum.clone(),
+            spec,
+        )
+        .with_series(series.clone()),
+    );
+    if let Some(table) = amplitude {
+        let spec = json!({
+            "encoding": { "x": number_with("amplitude", "mean amplitude of an image's spectrum", json!({ "scale": { "zero": false } })), "color": series.colour() },
+            "layer": [
+                {
+                    "mark": { "type": "bar", "opacity": 0.35, "binSpacing": 0 },
+                    "encoding": {
+                        "y": number_with("density", "density of images", json!({ "stack": null })),
+                        "tooltip": [hint("condition", "input", ""), hint("amplitude", "amplitude", ".4~g"), hint("density", "density", ".3~g"), hint("curve", "normal curve", ".3~g")]
+                    }
+                },
+                { "mark": { "type": "line", "interpolate": "monotone" }, "encoding": { "y": number("curve", "density of images") } }
+            ]
+        });
+        let mut figure = Figure::new(
+            "fig4-amplitude",
+            "Fig. 4 · Amplitude per image",
+            Html::fill(
+                "<p>Bars count images, lines are the distribution curves fitted to them.</p>{}",
+                &[&chart::small_print(table)],
+            ),
+            table.clone(),
+            spec,
+        )
+        .with_series(series);
+        figure.panels = figure.panels.into_iter().map(|panel: Panel| panel.with_height(240)).collect();
+        section.figures.push(figure);
+    }
+    section
+}
+
+/// Whether the measured spectra are flat, in a sentence: mean power above against below half the Nyquist frequency.
+fn flatness(table: &Table, conditions: &[String]) -> String {
+    let mut pieces = Vec::new();
+    let mut flat = true;
+    for condition in conditions {
+        let mean = |above: bool| {
+            let powers: Vec<f64> = table
+                .rows
+                .iter()
+                .filter(|row| table.cell(row, "condition").text() == Some(condition))
+                .filter(|row| (table.cell(row, "frequency").number().unwrap_or(0.0) > 0.25) == above)
+                .filter_map(|row| table.cell(row, "power").number())
+                .collect();
+            powers.iter().sum::<f64>() / powers.len() as f64
+        };
+        let ratio = mean(true) / mean(false);
+        if ratio.is_finite() {
+            flat &= (ratio - 1.0).abs() < 0.05;
+            pieces.push(format!("{} ({})", number::plain(ratio), chart::condition_label(condition)));
+        }
+    }
+    let ending = if flat {
+        "Both are flat within 5 %: the picture of noise that sits at high frequencies is not what we find."
+    } else {
+        "So the spectrum is not flat here."
+    };
+    format!(
+        "Mean power in the upper half of the band, over that in the lower half: {}. {ending}",
+        pieces.join(", ")
+    )
+}

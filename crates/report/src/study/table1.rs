@@ -1,0 +1,88 @@
+//! The paper's Table 1 with our numbers, and the paper's beside them where data set and network are its own.
+
+use super::number;
+use super::records::Study;
+use super::{chart, records};
+use crate::html::Html;
+use crate::page::Section;
+use crate::palette;
+use leaklab_record::{Cell, Table};
+
+/// The section with Table 1.
+pub fn section(study: &Study) -> Section {
+    let mut section = Section::new("table1", "Table 1", "The trained networks in numbers", Html::new());
+    let Some(table) = study.compare.get("table1").filter(|table| !table.rows.is_empty()) else {
+        section.after = chart::missing("Table 1 is", "compare/table1 table");
+        return section;
+    };
+    let mut taus = chart::distinct(table, "tau");
+    taus.sort_by(|a, b| records::order(a).total_cmp(&records::order(b)));
+    let published = table.rows.iter().any(|row| table.cell(row, "paper").number().is_some());
+    let head = Html::join(taus.iter().enumerate().map(|(i, tau)| {
+        Html::fill(
+            "<th class=\"number\"><span class=\"swatch\" data-colour=\"{}\"></span>{}</th>",
+            &[&palette::tau(tau, i), &palette::tau_label(tau)],
+        )
+    }));
+    let mut body = Html::new();
+    for quantity in chart::distinct(table, "quantity") {
+        let cells = Html::join(taus.iter().map(|tau| {
+            let row = table.rows.iter().find(|row| {
+                table.cell(row, "quantity").text() == Some(&quantity)
+                    && table.cell(row, "tau").text() == Some(tau)
+            });
+            row.map_or_else(|| Html::markup("<td class=\"number\">–</td>"), |row| cell(table, row, &quantity))
+        }));
+        body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(&quantity), &cells]);
+    }
+    let note = if published {
+        "Small print in a cell is the paper's value for the same data set and network."
+    } else {
+        "The paper's values are not shown: they are of CIFAR-10 and SVHN with larger networks."
+    };
+    section.after = Html::fill(
+        "<div class=\"scroll\"><table><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
+         <div class=\"prose muted small\"><p>Mean over seeds ± standard error. {}</p>{}</div>\n",
+        &[&head, &body, &note, &chart::small_print(table)],
+    );
+    section
+}
+
+fn cell(table: &Table, row: &[Cell], quantity: &str) -> Html {
+    let write = |x: f64| value(quantity, x);
+    let mean = table.cell(row, "mean").number().map_or_else(|| "–".to_owned(), write);
+    let error = match table.cell(row, "standard_error").number() {
+        Some(error) => {
+            Html::fill(" <span class=\"range\">± {}</span>", &[&write(error).trim_end_matches(" %")])
+        }
+        None => Html::new(),
+    };
+    let paper = match table.cell(row, "paper").number() {
+        Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&write(paper)]),
+        None => Html::new(),
+    };
+    Html::fill("<td class=\"number\">{}{}{}</td>", &[&mean, &error, &paper])
+}
+
+/// A value of Table 1 as the paper writes it.
+pub fn value(quantity: &str, x: f64) -> String {
+    match quantity {
+        "accuracy" | "spike_rate" => number::percent(x, 2),
+        _ => number::plain(x),
+    }
+}
+
+/// A quantity of Table 1 in words.
+pub fn label(quantity: &str) -> String {
+    match quantity {
+        "accuracy" => "Accuracy, clean",
+        "test_sse" => "SSE, test",
+        "test_sse_times_32" => "SSE, test × 32 (the paper's scale)",
+        "train_sse" => "SSE, training",
+        "train_sse_times_32" => "SSE, training × 32 (the paper's scale)",
+        "spike_rate" => "Spikes per neuron and step",
+        "synops" => "Synaptic operations per image",
+        other => other,
+    }
+    .to_owned()
+}
