@@ -1,12 +1,133 @@
 //! `leaklab evaluate`.
 
-use crate::Outcome;
+use crate::{Outcome, usage};
+use leaklab_engine::noise::{Noise, NoiseError, Scenario};
+use leaklab_engine::{Isa, Packed};
+use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
+use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::train::threads;
+use std::path::PathBuf;
 
-/// Accuracy of a trained run, clean or under noise.
+/// Accuracy of a trained run on its test set, clean or under noise.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// The run's folder.
+    run: PathBuf,
+    /// Noise in the input: gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper.
+    #[arg(long, requires = "severity")]
+    noise: Option<String>,
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
+    #[arg(long, requires = "noise")]
+    scenario: Option<String>,
+    /// How strong it is, from 0 (clean) to 8.
+    #[arg(long, requires = "noise")]
+    severity: Option<usize>,
+    /// Take the weights of the epoch with the best test accuracy, not the last ones.
+    #[arg(long)]
+    best: bool,
+    /// Evaluate the training images (without augmentation and dropout) in place of the test images.
+    #[arg(long)]
+    train: bool,
+    /// Show this many images only, class-balanced.
+    #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Threads to use; no result depends on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    let weights = if arguments.best { Weights::Best } else { Weights::Last };
+    let mut run = TrainedRun::open(&arguments.run, weights)?;
+    if let Some(notice) = &run.notice {
+        eprintln!("warning: {notice}");
+    }
+    let limit = arguments.limit.map(|n| n as usize);
+    if arguments.train {
+        run.config.train_limit = limit.or(run.config.train_limit);
+    } else {
+        run.config.test_limit = limit.or(run.config.test_limit);
+    }
+    let named = named_noise(&arguments).map_err(usage)?;
+    let noise = match named {
+        Some((noise, scenario)) => {
+            let severity = arguments.severity.unwrap_or(0);
+            run.config.severities.setting(noise, scenario, severity).map_err(usage)?
+        }
+        None => None,
+    };
+    let dataset = run.dataset()?;
+    let pool = threads(arguments.threads.map(usize::from))?;
+    let mut presentation = presentation(&run.config, &dataset);
+    presentation.encoding = presentation.encoding.with_noise(noise);
+    let packed = Packed::new(&run.network, Isa::best())?;
+    let split = if arguments.train { &dataset.train } else { &dataset.test };
+    let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |_| true)?;
+    let evaluation = evaluation.ok_or("the evaluation was stopped")?;
+    let condition = match (named, noise) {
+        (Some((noise, scenario)), Some(setting)) => {
+            format!("{noise}/{scenario}/{} (level {})", arguments.severity.unwrap_or(0), setting.level())
+        }
+        _ => "clean".to_owned(),
+    };
+    if arguments.json {
+        println!("{}", object(&arguments, &run, &evaluation, &condition));
+    } else {
+        print(&run, &evaluation, &condition);
+    }
+    Ok(())
+}
+
+/// The noise that was named; its first scenario if none was said.
+fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, NoiseError> {
+    let Some(noise) = &arguments.noise else { return Ok(None) };
+    let noise: Noise = noise.parse()?;
+    let scenario = match &arguments.scenario {
+        Some(scenario) => scenario.parse()?,
+        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
+    };
+    Ok(Some((noise, scenario)))
+}
+
+fn object(
+    arguments: &Arguments,
+    run: &TrainedRun,
+    evaluation: &Evaluation,
+    condition: &str,
+) -> serde_json::Value {
+    let interval = evaluation.interval();
+    serde_json::json!({
+        "run": arguments.run.display().to_string(),
+        "epoch": run.position.epoch,
+        "condition": condition.split(' ').next(),
+        "images": evaluation.images,
+        "correct": evaluation.correct,
+        "accuracy": evaluation.accuracy(),
+        "accuracy_low": interval.low,
+        "accuracy_high": interval.high,
+        "sse": Some(evaluation.sse).filter(|x| x.is_finite()),
+        "spike_rate": evaluation.spike_rate,
+        "synops": evaluation.synops,
+        "layers": evaluation.layers,
+    })
+}
+
+fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {
+    let interval = evaluation.interval();
+    println!("{} after epoch {}, {condition}", run.folder.path().display(), run.position.epoch);
+    println!(
+        "accuracy    {:.2} % ({:.2} to {:.2} %, 95 % Wilson interval; {} of {} images)",
+        100.0 * evaluation.accuracy(),
+        100.0 * interval.low,
+        100.0 * interval.high,
+        evaluation.correct,
+        evaluation.images
+    );
+    println!("sse         {:.4}", evaluation.sse);
+    println!("spike_rate  {:.3} %", 100.0 * evaluation.spike_rate);
+    println!("synops      {:.4e} per image", evaluation.synops);
 }

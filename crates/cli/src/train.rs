@@ -1,12 +1,140 @@
 //! `leaklab train`.
 
-use crate::Outcome;
+use crate::interrupt::Interrupt;
+use crate::progress::{Progress, Style};
+use crate::{Outcome, usage};
+use leaklab_lab::config::{RunConfig, Settings};
+use leaklab_lab::train::{self, Control, Options, Summary};
+use std::path::PathBuf;
 
-/// Train a network.
+/// Train a network, or go on where a run was stopped.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// File with the run's settings; what it does not say has the data set's defaults.
+    #[arg(conflicts_with = "resume")]
+    file: Option<PathBuf>,
+    /// Data set, see `leaklab data list`.
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    dataset: Option<String>,
+    /// Membrane time constant in time steps; `inf` for no leak.
+    #[arg(long, value_name = "STEPS", conflicts_with = "resume")]
+    tau: Option<String>,
+    /// Seed of every random number.
+    #[arg(long, conflicts_with = "resume")]
+    seed: Option<u64>,
+    /// Any setting, such as --set epochs=4 (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    settings: Vec<String>,
+    /// Folder that holds the data sets.
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    data_dir: Option<PathBuf>,
+    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with this run.
+    #[arg(long, value_name = "RUN")]
+    resume: Option<PathBuf>,
+    /// Threads to use; no result depends on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Minutes between checkpoints within an epoch.
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    checkpoint_minutes: f64,
+    /// Stop when the loss diverges or the layers fall silent.
+    #[arg(long)]
+    stop_on_divergence: bool,
+    /// Print warnings only.
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print one JSON object per event.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    let options = Options {
+        threads: arguments.threads.map(usize::from),
+        checkpoint_minutes: arguments.checkpoint_minutes,
+        stop_on_divergence: arguments.stop_on_divergence,
+    };
+    let style = Style::choose(arguments.quiet, arguments.json);
+    let mut progress = Progress::new(style);
+    let interrupt = Interrupt::listen();
+    let mut report = |event: train::Event| {
+        progress.show(&event);
+        if interrupt.asked() { Control::Stop } else { Control::Continue }
+    };
+    let summary = match &arguments.resume {
+        Some(run) => train::resume(run, &options, &mut report)?,
+        None => {
+            let config = config(&arguments).map_err(usage)?;
+            let name =
+                || format!("runs/{}_{}", config.dataset.replace(['/', '\\'], "-"), config.folder_name());
+            let out = arguments.out.clone().unwrap_or_else(|| name().into());
+            train::train(&config, &out, &options, &mut report)?
+        }
+    };
+    conclude(&summary, style)
+}
+
+/// The settings that the arguments say.
+fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::ConfigError> {
+    let mut settings = match &arguments.file {
+        Some(path) => Settings::from_file(path)?,
+        None => Settings::default(),
+    };
+    for assignment in &arguments.settings {
+        settings.assign(assignment)?;
+    }
+    let texts = [("dataset", &arguments.dataset), ("tau", &arguments.tau)];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            settings.set(key, text.as_str());
+        }
+    }
+    if let Some(seed) = arguments.seed {
+        settings.set("seed", seed as i64);
+    }
+    if let Some(folder) = &arguments.data_dir {
+        settings.set("data_dir", folder.to_string_lossy().as_ref());
+    }
+    RunConfig::resolve(settings)
+}
+
+/// The last line, and whether the run came to its end.
+fn conclude(summary: &Summary, style: Style) -> Outcome {
+    let run = summary.run.display();
+    let word = match summary.outcome {
+        train::Outcome::Finished => "finished",
+        train::Outcome::Interrupted => "interrupted",
+        train::Outcome::Diverged => "diverged",
+    };
+    if style == Style::Json {
+        let notices = &summary.notices;
+        let value = serde_json::json!({
+            "event": word, "run": run.to_string(), "epochs": summary.epochs, "last": summary.last,
+            "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices,
+        });
+        println!("{value}");
+    }
+    match summary.outcome {
+        train::Outcome::Finished => {
+            if matches!(style, Style::Bar | Style::Plain) {
+                let accuracy = summary.last.as_ref().and_then(|last| last.test_accuracy);
+                let accuracy =
+                    accuracy.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
+                println!("{run}: {} epochs{accuracy}", summary.epochs);
+            }
+            Ok(())
+        }
+        train::Outcome::Interrupted => {
+            Err(format!("stopped after epoch {}; go on with `leaklab train --resume {run}`", summary.epochs)
+                .into())
+        }
+        train::Outcome::Diverged => {
+            let reason = summary.notices.last().map_or("the run diverged", |notice| &notice.message);
+            Err(format!("{run}: stopped after epoch {}: {reason}", summary.epochs).into())
+        }
+    }
 }

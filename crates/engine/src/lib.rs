@@ -19,6 +19,7 @@ pub mod architecture;
 pub mod batch;
 pub mod encode;
 mod events;
+mod gradient;
 mod layer;
 pub mod masks;
 pub mod network;
@@ -32,6 +33,7 @@ pub mod trace;
 
 pub use architecture::{Architecture, Layer, LayerKind, NotationError, Parameter};
 pub use batch::{InputError, Scratch, infer, train_batch};
+pub use gradient::UnknownGradient;
 pub use masks::{Mask, MaskError, Masks};
 pub use network::{Network, NetworkError, Neuron};
 pub use optimiser::Optimiser;

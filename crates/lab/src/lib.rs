@@ -2,6 +2,11 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod config;
 pub mod data;
+pub mod evaluate;
 pub mod exchange;
 pub mod golden;
+pub mod health;
+pub mod run;
+pub mod train;

@@ -61,6 +61,8 @@ pub struct Position {
     pub correct: u64,
     /// Sum of their squared errors.
     pub squared_error: f64,
+    /// Mean squared error of the run's first batch, against which divergence is judged; 0 before it.
+    pub first_squared_error: f64,
     /// Epoch with the highest test accuracy so far (the first of equals); 0 if none was evaluated.
     pub best_epoch: u64,
     /// That accuracy.

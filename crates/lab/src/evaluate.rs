@@ -1,0 +1,191 @@
+//! How good a network is on a set of images, clean or under noise, and how busy its layers are meanwhile.
+
+use crate::analysis::statistics::{self, Estimate};
+use crate::data::present;
+use crate::data::{Dataset, Presentation, Split};
+use leaklab_engine::{Architecture, InputError, LayerKind, Packed, Scratch, Trace, infer};
+use leaklab_record::metrics::LayerEpoch;
+use rayon::ThreadPool;
+
+/// The epoch that evaluation encodes with. Training counts from 1, so no spike of an evaluation was trained on, and every
+/// evaluation of an image with one seed sees the same spikes.
+pub const EVALUATION_EPOCH: u32 = 0;
+
+/// Images between two reports of progress.
+const CHUNK: usize = 256;
+
+/// What was measured on a set of images.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// Images shown.
+    pub images: u64,
+    /// Those classified correctly.
+    pub correct: u64,
+    /// Mean over images of the sum over outputs of (p - onehot)^2.
+    pub sse: f64,
+    /// Spikes / (neurons * steps) over hidden conv and FC layers.
+    pub spike_rate: f64,
+    /// Synaptic operations per image over all layers.
+    pub synops: f64,
+    /// Layer by layer.
+    pub layers: Vec<LayerEpoch>,
+}
+
+impl Evaluation {
+    /// Fraction classified correctly.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.images as f64
+    }
+
+    /// The accuracy with its interval (Wilson, 95 %).
+    pub fn interval(&self) -> Estimate {
+        let nothing = Estimate { mean: 0.0, low: 0.0, high: 1.0 };
+        statistics::wilson(self.correct, self.images).unwrap_or(nothing)
+    }
+}
+
+/// What one image gave.
+struct Measured {
+    correct: bool,
+    sse: f64,
+    spikes: Vec<u64>,
+    synops: Vec<u64>,
+    norms: Vec<f64>,
+}
+
+impl Measured {
+    fn of(trace: &Trace, label: usize, hidden: usize) -> Self {
+        Measured {
+            correct: trace.class() == label && trace.prediction().iter().all(|p| p.is_finite()),
+            sse: trace.sse(label),
+            spikes: (0..hidden).map(|layer| trace.spikes(layer).count()).collect(),
+            synops: trace.synops(),
+            norms: trace.weighted_input_norms(),
+        }
+    }
+}
+
+/// Shows every image of `split` to the network. `progress` is told how many are done and answers whether to go on; if not,
+/// the result is `None`. Sums are taken in the order of the images, whatever the number of threads.
+pub fn evaluate(
+    packed: &Packed,
+    architecture: &Architecture,
+    presentation: &Presentation,
+    split: &Split,
+    pool: &ThreadPool,
+    progress: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<Evaluation>, InputError> {
+    let hidden = architecture.hidden().len();
+    let steps = presentation.encoding.time_steps;
+    let (mut sums, scratch) = (Sums::new(architecture), Scratch::default());
+    for start in (0..split.len()).step_by(CHUNK) {
+        let count = CHUNK.min(split.len() - start);
+        let measured = pool.install(|| {
+            infer(
+                packed,
+                steps,
+                count,
+                &scratch,
+                |i, input| {
+                    presentation.show(
+                        split,
+                        start + i,
+                        EVALUATION_EPOCH,
+                        &mut present::Scratch::default(),
+                        input,
+                    );
+                },
+                |i, trace| Measured::of(trace, split.label(start + i), hidden),
+            )
+        })?;
+        measured.iter().for_each(|image| sums.add(image));
+        if !progress(start + count) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(sums.finish(architecture, steps)))
+}
+
+/// How a run presents a data set outside training: its normalisation, encoder and seed, no augmentation, no noise.
+pub fn presentation(config: &crate::config::RunConfig, dataset: &Dataset) -> Presentation {
+    use crate::data::Normaliser;
+    use leaklab_engine::{Isa, encode::Encoding};
+    let encoding =
+        Encoding { encoder: config.encoder, time_steps: config.time_steps, noise: None, isa: Isa::best() };
+    Presentation::new(dataset, Normaliser::new(config.normalise, dataset), encoding, config.seed)
+}
+
+struct Sums {
+    images: u64,
+    correct: u64,
+    sse: f64,
+    spikes: Vec<u64>,
+    synops: Vec<u64>,
+    norms: Vec<f64>,
+}
+
+impl Sums {
+    fn new(architecture: &Architecture) -> Self {
+        let hidden = architecture.hidden().len();
+        let weighted = architecture.parameters().len();
+        Sums {
+            images: 0,
+            correct: 0,
+            sse: 0.0,
+            spikes: vec![0; hidden],
+            synops: vec![0; weighted],
+            norms: vec![0.0; hidden],
+        }
+    }
+
+    fn add(&mut self, image: &Measured) {
+        self.images += 1;
+        self.correct += u64::from(image.correct);
+        self.sse += image.sse;
+        self.spikes.iter_mut().zip(&image.spikes).for_each(|(sum, n)| *sum += n);
+        self.synops.iter_mut().zip(&image.synops).for_each(|(sum, n)| *sum += n);
+        self.norms.iter_mut().zip(&image.norms).for_each(|(sum, x)| *sum += x);
+    }
+
+    fn finish(self, architecture: &Architecture, steps: usize) -> Evaluation {
+        let images = self.images.max(1) as f64;
+        let (mut layers, mut weighted) = (Vec::new(), self.synops.iter());
+        let (mut spikes, mut sites) = (0, 0.0);
+        for (i, layer) in architecture.layers().iter().enumerate() {
+            let neuron_steps = (layer.output.neurons() * steps) as f64 * images;
+            let synops = match layer.kind {
+                LayerKind::Pool => None,
+                _ => weighted.next().map(|&n| n as f64 / images),
+            };
+            if matches!(layer.kind, LayerKind::Conv | LayerKind::Full) {
+                spikes += self.spikes[i];
+                sites += neuron_steps;
+            }
+            layers.push(LayerEpoch {
+                name: layer.name.clone(),
+                kind: kind_name(layer.kind).to_owned(),
+                spike_rate: self.spikes.get(i).map(|&n| n as f64 / neuron_steps),
+                synops,
+                weighted_input_norm: self.norms.get(i).map(|sum| sum / images),
+            });
+        }
+        Evaluation {
+            images: self.images,
+            correct: self.correct,
+            sse: self.sse / images,
+            spike_rate: if sites > 0.0 { spikes as f64 / sites } else { 0.0 },
+            synops: self.synops.iter().sum::<u64>() as f64 / images,
+            layers,
+        }
+    }
+}
+
+/// A layer's kind in files and tables.
+pub fn kind_name(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::Conv => "conv",
+        LayerKind::Pool => "pool",
+        LayerKind::Full => "full",
+        LayerKind::Output => "output",
+    }
+}

@@ -1,0 +1,157 @@
+//! Is a run going anywhere? What is looked at after an epoch (and at the first batch of each), and the words for it.
+//!
+//! The paper sees training fail below tau = 30, activity dying out layer by layer: this is where that is noticed.
+
+use leaklab_engine::{Architecture, LayerKind};
+use leaklab_record::health::{FORMAT, Notice, Trouble};
+use leaklab_record::metrics::Epoch;
+
+/// Below this many spikes per neuron and step a layer is silent: a neuron of a network at work fires some hundred
+/// times as often.
+pub const SILENT: f64 = 5e-4;
+/// Above this many spikes per neuron and step a layer is saturated.
+pub const SATURATED: f64 = 0.9;
+/// A loss this many times that of a network that says nothing (p = 0, squared error 1), or of the run's first batch
+/// if that was larger, has diverged.
+pub const DIVERGED: f64 = 4.0;
+
+/// What has been noticed so far; nothing is said twice in a row.
+#[derive(Debug, Clone)]
+pub struct Health {
+    notices: Vec<Notice>,
+    first_sse: f64,
+    tau: f64,
+}
+
+impl Health {
+    /// A run's health from what was recorded before: its notices, and the mean squared error of its first batch (0 if
+    /// it has yet to come).
+    pub fn new(tau: f64, notices: Vec<Notice>, first_sse: f64) -> Self {
+        Health { notices, first_sse: first_sse.max(1.0), tau }
+    }
+
+    /// Everything noticed so far.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// Whether the loss went far up or was lost.
+    pub fn has_exploded(&self) -> bool {
+        self.notices.iter().any(|notice| matches!(notice.kind, Trouble::Diverged | Trouble::NonFinite))
+    }
+
+    fn notice(
+        &mut self,
+        epoch: u64,
+        kind: Trouble,
+        layers: Vec<String>,
+        message: String,
+        advice: &str,
+    ) -> Vec<Notice> {
+        if self.notices.iter().rev().find(|n| n.kind == kind).is_some_and(|last| last.layers == layers) {
+            return Vec::new();
+        }
+        let notice = Notice { format: FORMAT, epoch, kind, layers, message, advice: advice.to_owned() };
+        self.notices.push(notice.clone());
+        vec![notice]
+    }
+
+    /// Looks at the spike rates of the hidden layers, pools included.
+    pub fn layers(&mut self, epoch: u64, architecture: &Architecture, rates: &[f64]) -> Vec<Notice> {
+        let hidden = architecture.hidden();
+        let named = |accept: &dyn Fn(f64) -> bool| -> Vec<(String, f64)> {
+            let layers = hidden.iter().zip(rates).filter(|(_, rate)| accept(**rate));
+            layers.map(|(layer, &rate)| (layer.name.clone(), rate)).collect()
+        };
+        let mut found = Vec::new();
+        let silent = named(&|rate| rate < SILENT);
+        if !silent.is_empty() {
+            let (names, list) = describe(&silent);
+            let leak = if self.tau.is_finite() {
+                format!(" (tau = {}: the membrane forgets before it reaches the threshold)", self.tau)
+            } else {
+                String::new()
+            };
+            let message = if silent.len() > 1 {
+                format!("activity dies out on its way through the network: {list} hardly fire{leak}")
+            } else {
+                format!("activity dies out: {list} hardly fires{leak}")
+            };
+            let advice = "try a larger tau, a lower v_th, fewer layers, or a lower learning_rate if it set in during training";
+            found.extend(self.notice(epoch, Trouble::Silent, names, message, advice));
+        }
+        let saturated: Vec<(String, f64)> = named(&|rate| rate > SATURATED)
+            .into_iter()
+            .filter(|(name, _)| hidden.iter().any(|l| &l.name == name && l.kind != LayerKind::Pool))
+            .collect();
+        if !saturated.is_empty() {
+            let (names, list) = describe(&saturated);
+            let message =
+                format!("saturated: in {list} nearly every neuron fires at every step and says nothing");
+            let advice = "try a lower learning_rate, a higher v_th or more weight_decay";
+            found.extend(self.notice(epoch, Trouble::Saturated, names, message, advice));
+        }
+        found
+    }
+
+    /// Looks at the mean squared error of one batch: non-finite is the end, far too large is divergence.
+    pub fn batch(&mut self, epoch: u64, first_of_run: bool, sse: f64) -> Vec<Notice> {
+        if !sse.is_finite() {
+            return self.non_finite(epoch);
+        }
+        if first_of_run {
+            self.first_sse = sse.max(1.0);
+            return Vec::new();
+        }
+        if sse <= DIVERGED * self.first_sse {
+            return Vec::new();
+        }
+        let message = format!(
+            "training has diverged: the squared error of a batch is {sse:.3e}, and a network that says nothing has 1"
+        );
+        let advice = "try a tenth of the learning_rate, or a larger tau if the leak is strong";
+        self.notice(epoch, Trouble::Diverged, Vec::new(), message, advice)
+    }
+
+    /// The loss, a gradient or a weight is not a number any more.
+    pub fn non_finite(&mut self, epoch: u64) -> Vec<Notice> {
+        let message =
+            "training has diverged: the loss or the gradient is not a finite number any more".to_owned();
+        let advice = "try a tenth of the learning_rate; the last checkpoint is from before";
+        self.notice(epoch, Trouble::NonFinite, Vec::new(), message, advice)
+    }
+
+    /// Looks at an epoch's figures, given those before it.
+    pub fn epoch(&mut self, architecture: &Architecture, before: Option<&Epoch>, now: &Epoch) -> Vec<Notice> {
+        let mut found = Vec::new();
+        if !now.layers.is_empty() {
+            let rates: Vec<f64> = now.layers.iter().filter_map(|layer| layer.spike_rate).collect();
+            found.extend(self.layers(now.epoch, architecture, &rates));
+        }
+        let chance = 1.5 / architecture.classes() as f64;
+        if let Some(before) = before
+            && before.train_accuracy < chance
+            && now.train_accuracy < chance
+        {
+            let message = format!(
+                "nothing is being learnt: accuracy stays at {:.1} %, where guessing among {} classes would be",
+                100.0 * now.train_accuracy,
+                architecture.classes()
+            );
+            let advice = "try another learning_rate (ten times more, then ten times less), more time_steps, a larger tau";
+            found.extend(self.notice(now.epoch, Trouble::Chance, Vec::new(), message, advice));
+        }
+        found
+    }
+}
+
+/// Names of layers, and a list of them with their rates.
+fn describe(layers: &[(String, f64)]) -> (Vec<String>, String) {
+    let texts: Vec<String> =
+        layers.iter().map(|(name, rate)| format!("{name} ({:.3} % of steps)", 100.0 * rate)).collect();
+    let list = match texts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => texts.concat(),
+    };
+    (layers.iter().map(|(name, _)| name.clone()).collect(), list)
+}

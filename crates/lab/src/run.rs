@@ -1,0 +1,167 @@
+//! A run as found on disk: its settings and its trained network.
+
+use crate::config::{ConfigError, RunConfig};
+use crate::data::{self, DataError, Dataset, Limits};
+use leaklab_engine::{Network, NetworkError};
+use leaklab_record::{
+    Checkpoint, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint, number_text,
+};
+use std::path::{Path, PathBuf};
+
+/// Seed of the choice of images under `train_limit` and `test_limit`: the same images for every run.
+const SUBSET_SEED: u64 = 0;
+
+/// Why a run could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file of the run cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The settings are refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data set cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The run has no weights yet.
+    #[error("{}: nothing has been trained yet; `leaklab train --resume {}` does it", path.display(), path.display())]
+    Untrained {
+        /// The run.
+        path: PathBuf,
+    },
+    /// Weights and settings do not belong together.
+    #[error("{}: its weights do not fit its run.toml: {reason}; undo the change of run.toml, or train a new run", path.display())]
+    Mismatch {
+        /// The run.
+        path: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+    /// The data set does not fit the network.
+    #[error(
+        "network {network} takes {network_shape} and tells {network_classes} classes, but data set {dataset} has {data_shape} and {data_classes}"
+    )]
+    Fit {
+        /// The network's notation.
+        network: String,
+        /// Its input.
+        network_shape: String,
+        /// Its outputs.
+        network_classes: usize,
+        /// The data set.
+        dataset: String,
+        /// Size of its images.
+        data_shape: String,
+        /// Number of its classes.
+        data_classes: usize,
+    },
+}
+
+/// Which weights of a run to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weights {
+    /// Those after the last epoch. No test image had a say in choosing them.
+    #[default]
+    Last,
+    /// Those of the epoch with the highest test accuracy, which is therefore a little flattering.
+    Best,
+}
+
+/// A run with its weights.
+#[derive(Debug, Clone)]
+pub struct TrainedRun {
+    /// Where it is.
+    pub folder: RunFolder,
+    /// Its settings.
+    pub config: RunConfig,
+    /// The network.
+    pub network: Network,
+    /// How far it was trained.
+    pub position: Position,
+    /// Why the previous checkpoint was taken in place of the last one, if it was. The user must be told.
+    pub notice: Option<String>,
+}
+
+impl TrainedRun {
+    /// Opens a run.
+    pub fn open(path: &Path, weights: Weights) -> Result<Self, RunError> {
+        let folder = RunFolder::open(path)?;
+        let config = read_config(&folder)?;
+        let (checkpoint, notice) = match weights {
+            Weights::Best if folder.best().is_file() => (Checkpoint::read(&folder.best())?, None),
+            _ => match checkpoint::find(&folder)? {
+                Some(found) => (found.checkpoint, found.instead_of.map(|reason| previous_used(&reason))),
+                None => return Err(RunError::Untrained { path: path.to_owned() }),
+            },
+        };
+        let network = network_of(&config, &checkpoint, path)?;
+        Ok(TrainedRun { folder, config, network, position: checkpoint.header.position, notice })
+    }
+
+    /// Loads the run's data set, with its limits.
+    pub fn dataset(&self) -> Result<Dataset, RunError> {
+        load_dataset(&self.config)
+    }
+}
+
+/// What a user is told when the previous checkpoint steps in.
+pub(crate) fn previous_used(reason: &RecordError) -> String {
+    format!("{reason}; using the previous checkpoint instead")
+}
+
+/// The settings in a run's `run.toml`.
+pub fn read_config(folder: &RunFolder) -> Result<RunConfig, RunError> {
+    let path = folder.run_toml();
+    Manifest::read(&path)?;
+    Ok(RunConfig::load(&path, &[])?)
+}
+
+/// Loads the data set of a run and checks that the network fits it.
+pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
+    let limits = Limits { train: config.train_limit, test: config.test_limit, seed: SUBSET_SEED };
+    let dataset = data::load(&config.dataset, config.data_dir.as_deref(), &limits)?;
+    let (input, classes) = (config.network.input(), config.network.classes());
+    if input != dataset.shape || classes != dataset.classes {
+        let text = |s: leaklab_engine::Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
+        return Err(RunError::Fit {
+            network: config.network.to_string(),
+            network_shape: text(input),
+            network_classes: classes,
+            dataset: config.dataset.clone(),
+            data_shape: text(dataset.shape),
+            data_classes: dataset.classes,
+        });
+    }
+    Ok(dataset)
+}
+
+/// The network of a checkpoint, if it is the one that the settings describe.
+pub(crate) fn network_of(
+    config: &RunConfig,
+    checkpoint: &Checkpoint,
+    path: &Path,
+) -> Result<Network, RunError> {
+    let mismatch = |reason: String| RunError::Mismatch { path: path.to_owned(), reason };
+    let header = &checkpoint.header;
+    let pairs = [
+        ("network", header.network.clone(), config.network.to_string()),
+        ("tau", header.tau.clone(), number_text(config.tau)),
+        ("v_th", number_text(header.v_th), number_text(f64::from(config.v_th))),
+        ("time_steps", header.time_steps.to_string(), config.time_steps.to_string()),
+        ("seed", header.position.seed.to_string(), config.seed.to_string()),
+    ];
+    for (key, trained, said) in pairs {
+        if trained != said {
+            return Err(mismatch(format!("they were trained with {key} = {trained}, not {said}")));
+        }
+    }
+    let mut network = Network::new(config.network.clone(), config.neuron());
+    for parameter in config.network.parameters() {
+        let tensor = checkpoint.tensor(&parameter.name);
+        let Tensor { shape, values, .. } =
+            tensor.ok_or_else(|| mismatch(format!("tensor {} is missing", parameter.name)))?;
+        let set = network.set_tensor(&parameter.name, shape, values);
+        set.map_err(|e: NetworkError| mismatch(e.to_string()))?;
+    }
+    Ok(network)
+}

@@ -1,0 +1,126 @@
+//! Training that can be trusted: the protocol of the paper's section 4.1, interrupted at any moment and continued to the same bits.
+//!
+//! Everything that decides what happens next is in the checkpoint: weights, optimiser, and counters that every random number
+//! is a function of. What is written about an epoch (metrics, events, health) goes to disk before the checkpoint that completes it; a
+//! resumed run cuts these files back to its checkpoint and writes the same lines again.
+
+mod epoch;
+mod event;
+mod session;
+
+pub use event::{Batch, Control, Event, Outcome, Summary};
+
+use crate::config::RunConfig;
+use crate::run::{self, RunError};
+use leaklab_engine::{InputError, NetworkError};
+use leaklab_record::{RecordError, RunFolder, manifest};
+use session::Session;
+use std::path::{Path, PathBuf};
+
+/// What does not change a run's results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Threads to use; as many as the machine has if not said.
+    pub threads: Option<usize>,
+    /// Minutes between checkpoints within an epoch.
+    pub checkpoint_minutes: f64,
+    /// Stop when the run diverges or dies out.
+    pub stop_on_divergence: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { threads: None, checkpoint_minutes: 10.0, stop_on_divergence: false }
+    }
+}
+
+/// Why training failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The folder holds a run already.
+    #[error(
+        "{}: there is a run here already; continue it with `leaklab train --resume {}` or choose another --out",
+        path.display(), path.display()
+    )]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The run, its settings or its data cannot be used.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Something could not be written; what was written before is intact.
+    #[error("{source}; the last checkpoint ({position}) is intact: put this right, then `leaklab train --resume {}`", run.display())]
+    Write {
+        /// The run.
+        run: PathBuf,
+        /// Where the last checkpoint stands, in words.
+        position: String,
+        /// What went wrong.
+        source: RecordError,
+    },
+    /// The network cannot be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// An input does not fit the network.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The threads cannot be started.
+    #[error("{threads} threads cannot be started: {reason}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl From<RecordError> for TrainError {
+    fn from(error: RecordError) -> Self {
+        TrainError::Run(RunError::Record(error))
+    }
+}
+
+/// Trains a new run into the folder `out`.
+pub fn train(
+    config: &RunConfig,
+    out: &Path,
+    options: &Options,
+    report: &mut dyn FnMut(Event) -> Control,
+) -> Result<Summary, TrainError> {
+    let folder = RunFolder::at(out);
+    if folder.exists() {
+        return Err(TrainError::Exists { path: out.to_owned() });
+    }
+    let pool = threads(options.threads)?;
+    let dataset = run::load_dataset(config)?;
+    let lock = folder.lock()?;
+    // Another process may have begun a run while the data was read.
+    if folder.exists() {
+        return Err(TrainError::Exists { path: out.to_owned() });
+    }
+    folder.remove_partial_files(&lock)?;
+    manifest::write(&folder.run_toml(), &config.to_toml())?;
+    Session::open(config.clone(), folder, lock, dataset, pool, options)?.run(report)
+}
+
+/// Continues a run from its last good checkpoint. A finished run is left as it is.
+pub fn resume(
+    run: &Path,
+    options: &Options,
+    report: &mut dyn FnMut(Event) -> Control,
+) -> Result<Summary, TrainError> {
+    let folder = RunFolder::open(run)?;
+    let config = run::read_config(&folder)?;
+    let pool = threads(options.threads)?;
+    let dataset = run::load_dataset(&config)?;
+    let lock = folder.lock()?;
+    folder.remove_partial_files(&lock)?;
+    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
+}
+
+/// A pool of threads; as many as the machine has if not said.
+pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build();
+    pool.map_err(|e| TrainError::Threads { threads: count.unwrap_or(0), reason: e.to_string() })
+}

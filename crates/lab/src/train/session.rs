@@ -1,0 +1,285 @@
+//! One process's work on a run: opened from the last good checkpoint (or none), saved to the next.
+
+use super::{Control, Event, Options, Outcome, Summary, TrainError};
+use crate::config::RunConfig;
+use crate::data::{Augmentation, Dataset, Presentation};
+use crate::evaluate;
+use crate::health::Health;
+use crate::run::{self, network_of};
+use leaklab_engine::optimiser::{Optimiser, State};
+use leaklab_engine::{Network, Scratch};
+use leaklab_record::events::Events;
+use leaklab_record::health::Notice;
+use leaklab_record::log::Log;
+use leaklab_record::metrics::{self, Epoch};
+use leaklab_record::{
+    Checkpoint, Header, Manifest, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
+    number_text,
+};
+use rayon::ThreadPool;
+use std::time::Instant;
+
+/// A run being trained.
+pub(super) struct Session {
+    pub(super) config: RunConfig,
+    pub(super) folder: RunFolder,
+    lock: RunLock,
+    pub(super) dataset: Dataset,
+    pub(super) pool: ThreadPool,
+    pub(super) options: Options,
+    pub(super) network: Network,
+    pub(super) state: State,
+    pub(super) position: Position,
+    pub(super) gradients: Vec<f32>,
+    pub(super) scratch: Scratch,
+    /// How training images are shown.
+    pub(super) training: Presentation,
+    /// How test images are shown.
+    pub(super) testing: Presentation,
+    pub(super) health: Health,
+    pub(super) last: Option<Epoch>,
+    pub(super) events: Events,
+    pub(super) log: Log,
+    pub(super) last_save: Instant,
+    /// Position of the last checkpoint: epoch and batch.
+    saved: Option<(u64, u64)>,
+    /// SHA-256 of `run.toml`.
+    settings: String,
+    /// What the user must be told before training goes on.
+    notices: Vec<String>,
+}
+
+impl Session {
+    /// Opens a run whose `run.toml` is in place, and cuts its records back to its checkpoint.
+    pub(super) fn open(
+        config: RunConfig,
+        folder: RunFolder,
+        lock: RunLock,
+        dataset: Dataset,
+        pool: ThreadPool,
+        options: &Options,
+    ) -> Result<Self, TrainError> {
+        let settings = checkpoint::digest(&Manifest::read(&folder.run_toml())?.text);
+        let mut notices = Vec::new();
+        let (network, state, position, saved) = match checkpoint::recover(&folder, &lock)? {
+            Some(found) => {
+                notices.extend(found.instead_of.as_ref().map(run::previous_used));
+                let header = &found.checkpoint.header;
+                if header.settings != settings {
+                    notices.push("run.toml was changed since the last checkpoint; the rest of the run follows the new settings".into());
+                }
+                let network = network_of(&config, &found.checkpoint, folder.path())?;
+                let state = optimiser_state(&config, &found.checkpoint, &network);
+                let position = header.position.clone();
+                let saved = Some((position.epoch, position.batch));
+                (network, state, position, saved)
+            }
+            None => {
+                let network = Network::initialised(config.network.clone(), config.neuron(), config.seed);
+                let state = config.optimiser.start(network.weights.len());
+                (network, state, Position { seed: config.seed, ..Position::default() }, None)
+            }
+        };
+        metrics::cut_after(&folder.metrics(), position.epoch)?;
+        health::cut_after(&folder.health(), position.epoch + u64::from(position.batch > 0))?;
+        let last = metrics::read(&folder.metrics())?.pop();
+        let noticed = health::read(&folder.health())?;
+        let testing = evaluate::presentation(&config, &dataset);
+        let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
+        Ok(Session {
+            health: Health::new(config.tau, noticed, position.first_squared_error),
+            events: Events::open(&folder.events(), position.epoch)?,
+            log: Log::open(&folder.log())?,
+            gradients: vec![0.0; network.weights.len()],
+            scratch: Scratch::default(),
+            options: options.clone(),
+            last_save: Instant::now(),
+            config,
+            folder,
+            lock,
+            dataset,
+            pool,
+            network,
+            state,
+            position,
+            training,
+            testing,
+            last,
+            saved,
+            settings,
+            notices,
+        })
+    }
+
+    /// Trains until the end, or until the watcher or the run's health says stop.
+    pub(super) fn run(mut self, report: &mut dyn FnMut(Event) -> Control) -> Result<Summary, TrainError> {
+        let (epoch, batch) = (self.position.epoch, self.position.batch);
+        let batches = self.batches();
+        let started = Event::Started {
+            images: self.dataset.train.len(),
+            test_images: self.dataset.test.len(),
+            batches,
+            epochs: self.config.epochs,
+            epoch,
+            batch,
+            threads: self.pool.current_num_threads(),
+        };
+        for notice in std::mem::take(&mut self.notices) {
+            self.write_log(&notice)?;
+            report(Event::Notice(&notice));
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        self.write_log(&format!(
+            "leaklab {version}: {} epochs and {batch} batches done, {} epochs in all",
+            epoch, self.config.epochs
+        ))?;
+        let mut stop = report(started) == Control::Stop;
+        if self.saved.is_none() {
+            // Proves, before any work is done, that there is room for a checkpoint.
+            self.save(report)?;
+        }
+        let mut outcome = Outcome::Finished;
+        while self.position.epoch < self.config.epochs {
+            if stop {
+                outcome = Outcome::Interrupted;
+                break;
+            }
+            match self.epoch(report)? {
+                None => {}
+                Some(end) => {
+                    outcome = end;
+                    break;
+                }
+            }
+            stop = self.options.stop_on_divergence && self.dying();
+            if stop {
+                outcome = Outcome::Diverged;
+                break;
+            }
+        }
+        let word = match outcome {
+            Outcome::Finished => "finished",
+            Outcome::Interrupted => "stopped, can be resumed",
+            Outcome::Diverged => "stopped, diverged",
+        };
+        self.write_log(word)?;
+        Ok(Summary {
+            run: self.folder.path().to_owned(),
+            outcome,
+            epochs: self.position.epoch,
+            last: self.last,
+            best_epoch: self.position.best_epoch,
+            best_accuracy: self.position.best_accuracy,
+            notices: self.health.notices().to_vec(),
+        })
+    }
+
+    /// Updates per epoch.
+    pub(super) fn batches(&self) -> u64 {
+        self.dataset.train.len().div_ceil(self.config.batch) as u64
+    }
+
+    fn dying(&self) -> bool {
+        let silent = |rate: Option<f64>| rate.is_some_and(|rate| rate < crate::health::SILENT);
+        let now = self.last.as_ref().is_some_and(|last| last.layers.iter().any(|l| silent(l.spike_rate)));
+        now || self.health.has_exploded()
+    }
+
+    /// Writes a checkpoint of where the run stands.
+    pub(super) fn save(&mut self, report: &mut dyn FnMut(Event) -> Control) -> Result<(), TrainError> {
+        let checkpoint = self.checkpoint(true);
+        let result = checkpoint.save(&self.folder, &self.lock);
+        self.written(result)?;
+        let (epoch, batch) = (self.position.epoch, self.position.batch);
+        self.saved = Some((epoch, batch));
+        self.last_save = Instant::now();
+        report(Event::Checkpoint { epoch, batch });
+        Ok(())
+    }
+
+    /// The run as it stands, with the optimiser's state or without.
+    pub(super) fn checkpoint(&self, with_optimiser: bool) -> Checkpoint {
+        let parameters = self.config.network.parameters().iter();
+        let mut tensors: Vec<Tensor> = parameters
+            .map(|p| Tensor {
+                name: p.name.clone(),
+                shape: p.shape.clone(),
+                values: self.network.weights[p.offset..p.offset + p.len].to_vec(),
+            })
+            .collect();
+        if with_optimiser {
+            let moments = moment_names(self.config.optimiser).iter().zip(&self.state.moments);
+            tensors.extend(moments.map(|(name, values)| Tensor {
+                name: (*name).to_owned(),
+                shape: vec![values.len()],
+                values: values.clone(),
+            }));
+        }
+        let header = Header {
+            format: checkpoint::FORMAT,
+            checksum: String::new(),
+            network: self.config.network.to_string(),
+            tau: number_text(self.config.tau),
+            v_th: f64::from(self.config.v_th),
+            time_steps: self.config.time_steps,
+            position: self.position.clone(),
+            settings: self.settings.clone(),
+        };
+        Checkpoint { header, tensors }
+    }
+
+    /// Records a health notice and tells the watcher.
+    pub(super) fn notice(
+        &mut self,
+        notices: Vec<Notice>,
+        report: &mut dyn FnMut(Event) -> Control,
+    ) -> Result<(), TrainError> {
+        for notice in notices {
+            let result = health::append(&self.folder.health(), &notice);
+            self.written(result)?;
+            self.write_log(&format!("epoch {}: {}; {}", notice.epoch, notice.message, notice.advice))?;
+            report(Event::Health(&notice));
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_log(&mut self, line: &str) -> Result<(), TrainError> {
+        let result = self.log.line(line);
+        self.written(result)
+    }
+
+    /// Adds to a failed write what became of the run.
+    pub(super) fn written(&self, result: Result<(), RecordError>) -> Result<(), TrainError> {
+        result.map_err(|source| match self.saved {
+            None => source.into(),
+            Some((epoch, batch)) => TrainError::Write {
+                run: self.folder.path().to_owned(),
+                position: match batch {
+                    0 => format!("epoch {epoch}"),
+                    _ => format!("epoch {}, batch {batch}", epoch + 1),
+                },
+                source,
+            },
+        })
+    }
+}
+
+/// Names of what an optimiser remembers.
+fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
+    match optimiser {
+        Optimiser::Sgd { .. } => &["optimiser.velocity"],
+        Optimiser::Adam { .. } => &["optimiser.mean", "optimiser.square"],
+    }
+}
+
+/// The optimiser's state in a checkpoint. Where a changed `run.toml` asks for another optimiser, it starts afresh.
+fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, network: &Network) -> State {
+    let mut state = config.optimiser.start(network.weights.len());
+    for (name, moment) in moment_names(config.optimiser).iter().zip(&mut state.moments) {
+        if let Some(tensor) = checkpoint.tensor(name).filter(|t| t.values.len() == moment.len()) {
+            moment.clone_from(&tensor.values);
+            state.steps = checkpoint.header.position.updates;
+        }
+    }
+    state
+}
