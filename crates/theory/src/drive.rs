@@ -1,0 +1,142 @@
+//! The input of one neuron, checked once: every formula of this crate may rely on it.
+
+/// Why a parameter was refused. The text names it, its value and what would be right.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ParameterError {
+    /// A number outside its range.
+    #[error("{name} = {value} cannot be used: it must be {expected}")]
+    Range {
+        /// The parameter as users write it.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// A perfect integrator that is not driven upwards has no stationary firing.
+    #[error(
+        "mu = {mu} gives the IF neuron no stationary rate: without leak the mean input must be positive, or use lif"
+    )]
+    NoDrift {
+        /// The mean input.
+        mu: f64,
+    },
+    /// The membrane has no lower bound, so there is no stationary state.
+    #[error("the drift f(v) + mu is not positive far below the reset, so the neuron has no stationary state")]
+    Unbounded,
+    /// Physical values whose dimensionless mean or noise is not a finite number.
+    #[error("{given} give {name} = {value}, which is not a finite number; {hint}")]
+    NotFinite {
+        /// The physical values, as text.
+        given: String,
+        /// `mu` or `D`.
+        name: &'static str,
+        /// What came out.
+        value: f64,
+        /// What would be right.
+        hint: &'static str,
+    },
+}
+
+/// Refuses a number that is not finite or for which `right` is false.
+pub(crate) fn require(
+    name: &'static str,
+    value: f64,
+    right: impl Fn(f64) -> bool,
+    expected: &'static str,
+) -> Result<f64, ParameterError> {
+    if value.is_finite() && right(value) {
+        Ok(value)
+    } else {
+        Err(ParameterError::Range { name, value, expected })
+    }
+}
+
+/// Mean and noise of the input, and the refractory time: what the paper writes `mu`, `D_st`, `D_bg`, `tau_r`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drive {
+    mu: f64,
+    d_st: f64,
+    d_bg: f64,
+    tau_r: f64,
+}
+
+impl Drive {
+    /// A drive whose noise is all stimulus (`D = D_st`), without refractory time: the paper's case.
+    pub fn new(mu: f64, d: f64) -> Result<Self, ParameterError> {
+        Ok(Drive {
+            mu: require("mu", mu, |_| true, "a finite number")?,
+            d_st: require("D", d, |d| d > 0.0, "a finite number above 0")?,
+            d_bg: 0.0,
+            tau_r: 0.0,
+        })
+    }
+
+    /// A drive whose noise is a stimulus of intensity `d_st` and an unobserved background of intensity `d_bg`.
+    pub fn with_background(mu: f64, d_st: f64, d_bg: f64) -> Result<Self, ParameterError> {
+        Ok(Drive {
+            d_st: require("D_st", d_st, |d| d > 0.0, "a finite number above 0")?,
+            d_bg: require("D_bg", d_bg, |d| d >= 0.0, "a finite number, 0 or more")?,
+            ..Drive::new(mu, 1.0)?
+        })
+    }
+
+    /// The same drive with a refractory time after each spike, in units of the membrane time constant.
+    pub fn with_refractory(self, tau_r: f64) -> Result<Self, ParameterError> {
+        Ok(Drive { tau_r: require("tau_r", tau_r, |t| t >= 0.0, "a finite number, 0 or more")?, ..self })
+    }
+
+    /// Mean input.
+    pub fn mu(&self) -> f64 {
+        self.mu
+    }
+    /// Total noise intensity `D = D_st + D_bg`.
+    pub fn d(&self) -> f64 {
+        self.d_st + self.d_bg
+    }
+    /// Intensity of the stimulus.
+    pub fn d_st(&self) -> f64 {
+        self.d_st
+    }
+    /// Intensity of the background noise.
+    pub fn d_bg(&self) -> f64 {
+        self.d_bg
+    }
+    /// Refractory time.
+    pub fn tau_r(&self) -> f64 {
+        self.tau_r
+    }
+    /// The stimulus' share of the noise, `D_st / D`.
+    pub fn share(&self) -> f64 {
+        self.d_st / self.d()
+    }
+}
+
+/// Refuses an angular frequency that is negative or not finite.
+pub(crate) fn check_omega(omega: f64) -> Result<f64, ParameterError> {
+    require("omega", omega, |w| w >= 0.0, "a finite number, 0 or more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_no_formula_can_use() {
+        for (mu, d) in [(f64::NAN, 0.1), (f64::INFINITY, 0.1), (1.0, 0.0), (1.0, -1.0), (1.0, f64::NAN)] {
+            assert!(Drive::new(mu, d).is_err(), "mu {mu}, D {d}");
+        }
+        assert!(Drive::with_background(1.0, 0.0, 0.1).is_err());
+        assert!(Drive::with_background(1.0, 0.1, -0.1).is_err());
+        assert!(Drive::new(1.0, 0.1).unwrap().with_refractory(-1.0).is_err());
+        let message = Drive::new(1.5, -0.25).unwrap_err().to_string();
+        assert_eq!(message, "D = -0.25 cannot be used: it must be a finite number above 0");
+    }
+
+    #[test]
+    fn noise_is_stimulus_and_background() {
+        let drive = Drive::with_background(1.5, 0.3, 0.1).unwrap().with_refractory(0.2).unwrap();
+        assert_eq!((drive.d(), drive.tau_r()), (0.4, 0.2));
+        assert!((drive.share() - 0.75).abs() < 1e-15);
+    }
+}

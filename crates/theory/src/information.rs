@@ -1,0 +1,75 @@
+//! How much a spike train tells about its stimulus, at least.
+
+use crate::drive::{ParameterError, require};
+use crate::neuron::Neuron;
+use crate::quadrature::adaptive;
+use std::f64::consts::TAU;
+
+/// Lower bound of the information rate in bits per unit of time, `-integral_0^{omega_c} log2(1 - C) domega / 2 pi`,
+/// over the stimulus' frequencies up to `cutoff = omega_c`.
+///
+/// The cutoff is part of the question: the coherence falls as `2 r0/omega`, so for white noise of unlimited bandwidth
+/// the integral grows with `2 r0 log(omega_c) / (2 pi ln 2)` without end.
+pub fn lower_bound(neuron: &Neuron, cutoff: f64) -> Result<f64, ParameterError> {
+    require("cutoff", cutoff, |w| w > 0.0, "a finite number above 0")?;
+    // Where C is 1 to rounding (an IF neuron at frequency 0) its distance from 1 is lost, but not the integral.
+    let density = |omega: f64| {
+        let coherence = neuron.response(omega).expect("an angular frequency of at least 0").coherence;
+        -(1.0 - coherence).max(f64::EPSILON).log2()
+    };
+    // Below and above the rate the coherence has different scales; peaks stand at its multiples.
+    let mut edges = vec![0.0];
+    let rate = TAU * neuron.rate();
+    for edge in [0.03, 0.5, 1.5, 2.5, 4.5, 20.0, 200.0].map(|x| x * rate).into_iter().chain([0.3, 3.0]) {
+        if edge > 0.0 && edge < cutoff {
+            edges.push(edge);
+        }
+    }
+    edges.push(cutoff);
+    edges.sort_unstable_by(f64::total_cmp);
+    let integral: f64 = edges.windows(2).map(|ends| adaptive(density, ends[0], ends[1], 1e-9)).sum();
+    Ok(integral / TAU)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Drive;
+    use crate::neuron::{Model, Shape};
+
+    fn neuron(model: Model, mu: f64, d: f64) -> Neuron {
+        Neuron::new(model, Drive::new(mu, d).unwrap(), Shape::default()).unwrap()
+    }
+
+    #[test]
+    fn agrees_with_a_plain_sum() {
+        for (model, mu, d) in [(Model::Lif, 1.5, 0.1), (Model::Lif, 0.8, 0.05), (Model::If, 1.5, 0.1)] {
+            let neuron = neuron(model, mu, d);
+            let ours = lower_bound(&neuron, 30.0).unwrap();
+            // Midpoint rule: its error is of second order in the step, of first order at IF's logarithm.
+            let n = 60_000;
+            let h = 30.0 / f64::from(n);
+            let plain: f64 = (0..n)
+                .map(|k| -(1.0 - neuron.response((f64::from(k) + 0.5) * h).unwrap().coherence).log2() * h)
+                .sum::<f64>()
+                / TAU;
+            assert!((ours - plain).abs() < 2.0 * h, "{ours} {plain}");
+        }
+    }
+
+    #[test]
+    fn grows_without_end_like_a_logarithm() {
+        let neuron = neuron(Model::Lif, 1.5, 0.1);
+        let bits = |cutoff| lower_bound(&neuron, cutoff).unwrap();
+        let per_decade = bits(1e6) - bits(1e5);
+        let expected = 2.0 * neuron.rate() * 10f64.ln() / (TAU * 2f64.ln());
+        assert!((per_decade / expected - 1.0).abs() < 0.01, "{per_decade} {expected}");
+    }
+
+    #[test]
+    fn needs_a_cutoff() {
+        for cutoff in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+            assert!(lower_bound(&neuron(Model::Lif, 1.5, 0.1), cutoff).is_err());
+        }
+    }
+}
