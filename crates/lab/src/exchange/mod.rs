@@ -4,6 +4,8 @@
 //! Nothing is guessed on the way: what a format cannot express, or what LeakLab has no layer for, is an error
 //! that names the node and the reason. Files come from strangers, so every reader returns an error on any bytes.
 
+mod hdf5;
+pub mod nir;
 pub mod npz;
 pub mod safetensors;
 
