@@ -63,6 +63,16 @@ pub(crate) fn usage(message: impl ToString) -> Box<dyn std::error::Error> {
 /// What a subcommand returns. The error's text is one clear sentence for the user.
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
+/// An error in what was asked for, rather than in doing it: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// Makes an error of wrong usage.
+pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+    Box::new(Usage(sentence.to_string()))
+}
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Study(arguments) => study::run(arguments),
