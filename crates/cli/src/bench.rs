@@ -139,8 +139,7 @@ fn load_images(
     path: &Path,
 ) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error>> {
     let shape = architecture.input();
-    let arrays = read_arrays(path)?;
-    let Some((_, found, values)) = arrays.into_iter().find(|(name, ..)| name == "images") else {
+    let Some((_, found, values)) = npz::read_array(path, "images")? else {
         return Err(format!("{}: no array named 'images'", path.display()).into());
     };
     if found.len() != 4 || found[1..] != [shape.channels, shape.height, shape.width] || found[0] == 0 {

@@ -43,23 +43,6 @@ enum Command {
     Selftest(selftest::Arguments),
 }
 
-/// Something was asked for that cannot be: exit code 2, as for a wrong flag.
-#[derive(Debug)]
-struct Usage(String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// An error that is the caller's: the program then exits with 2.
-pub(crate) fn usage(message: impl ToString) -> Box<dyn std::error::Error> {
-    Box::new(Usage(message.to_string()))
-}
-
 /// What a subcommand returns. The error's text is one clear sentence for the user.
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
