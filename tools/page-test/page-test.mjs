@@ -153,7 +153,7 @@ async function use(page, figures, say, label) {
     if (png.length < 5000 || png.readUInt32BE(0) !== 0x89504e47) say(`${id}: the PNG has ${png.length} bytes`);
     const zoom = await figure.$("[data-action=zoom]");
     const view = await figure.$(".view");
-    const axis = () => view.evaluate((v) => [...v.querySelectorAll(".role-axis-label text")].map((t) => t.textContent).join(" "));
+    const axis = () => view.evaluate((v) => [...v.querySelectorAll(".role-axis-label text")].map((t) => t.textContent).sort().join(" "));
     const still = await axis();
     await zoom.click();
     await settle();
@@ -166,7 +166,7 @@ async function use(page, figures, say, label) {
     const zoomable = await figure.evaluate((f) => /"type":"quantitative"/.test(f.querySelector("script").textContent));
     if (zoomable && (await axis()) === still && id !== "raster") say(`${id}: zooming changes no axis`);
     await zoom.click();
-    await page.waitForTimeout(200);
+    for (let i = 0; i < 20 && (await axis()) !== still; i++) await page.waitForTimeout(100);
     if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
     // Hover: walk over the picture until a tooltip shows.
     await view.scrollIntoViewIfNeeded();

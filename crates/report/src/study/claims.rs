@@ -144,7 +144,7 @@ impl Parts<'_> {
     fn badge(&self) -> Html {
         match self.unanimous() {
             Some(verdict) => verdict.badge(),
-            None => Html::fill("<span class=\"verdict open\">{}</span>", &[&"mixed"]),
+            None => Html::markup("<span class=\"verdict open\">mixed</span>"),
         }
     }
 }
@@ -190,18 +190,23 @@ pub fn answer(study: &Study) -> Html {
              question.</p>",
         )),
     }
-    if let Some(price) = parts.iter().find(|p| p.words.number == "4") {
-        out.add("<p>{}</p>", &[&price.sentence()]);
-    }
     if study.trained() < study.planned {
         out.add(
             "<div class=\"notice missing\"><p>Preliminary: {} of {} runs are trained.</p></div>",
             &[&study.trained(), &study.planned],
         );
     }
-    let rest = parts.iter().filter(|p| !["2", "4"].contains(&p.words.number));
-    let items = Html::join(rest.map(|p| Html::fill("<li>{}</li>", &[&p.sentence()])));
-    out.add("<ul>{}</ul>", &[&items]);
+    let items = Html::join(parts.iter().map(|p| {
+        let (sentence, tally) = match p.unanimous() {
+            Some(_) => (p.sentence(), String::new()),
+            None => (format!("{}.", p.words.heading), format!("It {}.", p.tally())),
+        };
+        Html::fill(
+            "<li><a href=\"#claim-{}\">{}</a> <span>{} <span class=\"muted\">{}</span></span>{}</li>\n",
+            &[&p.words.number, &p.words.number, &sentence, &tally, &p.badge()],
+        )
+    }));
+    out.add("<ol class=\"findings\">\n{}</ol>\n", &[&items]);
     out.add(
         "<p class=\"muted small\">This speaks of the data set {} and the network <code>{}</code> only. The sentences \
          follow from the <a href=\"#claims\">claims table</a> by fixed rules; “not decided” means that the runs allow \
@@ -266,8 +271,8 @@ pub fn table(table: &Table) -> Html {
     let mut body = Html::new();
     for group in parts(table) {
         body.add(
-            "<tr class=\"group\"><th colspan=\"4\" scope=\"rowgroup\">{}. {}</th></tr>\n",
-            &[&group.words.number, &group.words.heading],
+            "<tr class=\"group\" id=\"claim-{}\"><th colspan=\"4\" scope=\"rowgroup\">{}. {}</th></tr>\n",
+            &[&group.words.number, &group.words.number, &group.words.heading],
         );
         for (row, verdict) in &group.rows {
             let text = |column: &str| table.cell(row, column).text().unwrap_or_default();
@@ -314,20 +319,4 @@ fn ours(table: &Table, row: &[leaklab_record::Cell]) -> Html {
             None => Html::markup("<span class=\"muted\">not measured</span>"),
         },
     }
-}
-
-/// Verdicts at a glance, for the top of the claims section.
-pub fn overview(table: &Table) -> Html {
-    let facts = Html::join(parts(table).iter().map(|p| {
-        let count = if p.rows.len() > 1 && p.unanimous().is_none() {
-            Html::fill("<small>{}</small>", &[&p.tally()])
-        } else {
-            Html::new()
-        };
-        Html::fill(
-            "<div class=\"fact\"><dt>{}</dt><dd>{}{}</dd></div>",
-            &[&p.words.heading, &p.badge(), &count],
-        )
-    }));
-    Html::fill("<dl class=\"facts\">{}</dl>\n", &[&facts])
 }

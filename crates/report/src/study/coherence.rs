@@ -10,9 +10,9 @@ use serde_json::json;
 
 /// Name of the table, heading of its panel, words for its axis.
 const PANELS: [(&str, &str, &str); 3] = [
-    ("fig2_own", "Each curve on its own axis", "frequency × membrane time constant (ωτ)"),
-    ("fig2_physical", "The same neurons on one axis", "frequency (cycles per unit of time)"),
-    ("fig2_noise_driven", "Input that is mostly noise", "frequency (cycles per unit of time)"),
+    ("fig2_own", "Each curve on its own axis", "frequency × time constant, ωτ"),
+    ("fig2_physical", "The same neurons on one axis", "frequency (cycles/unit time)"),
+    ("fig2_noise_driven", "Input that is mostly noise", "frequency (cycles/unit time)"),
 ];
 
 /// The section on the theory of one neuron. For any folder of theory tables, a study's or another.

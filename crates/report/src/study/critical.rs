@@ -1,6 +1,6 @@
 //! Fig. 5a-c: the critical frequency of the target output, image by image, clean and noisy, one panel per tau.
 
-use super::chart::{self, hint, number_with};
+use super::chart::{self, hint, number, number_with};
 use super::number;
 use super::records::Study;
 use crate::figure::{Figure, Panel};
@@ -35,11 +35,12 @@ pub fn section(study: &Study) -> Section {
     let panels = taus.iter().map(|tau| {
         let mut layers = vec![json!({
             "transform": [{ "filter": { "field": "tau", "equal": tau } }],
-            "mark": { "type": "bar", "opacity": 0.5 },
+            "mark": { "type": "rect", "opacity": 0.5 },
             "encoding": {
-                "x": number_with("from", "critical frequency (cycles per step)", json!({ "scale": { "domain": [0, 0.5] }, "axis": { "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" } })),
+                "x": number_with("from", "critical frequency (cycles/step)", json!({ "scale": { "domain": [0, 0.5] }, "axis": { "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" } })),
                 "x2": { "field": "to" },
-                "y": number_with("images", "images", json!({ "stack": null })),
+                "y": number("images", "images"),
+                "y2": { "datum": 0 },
                 "tooltip": [hint("condition", "input", ""), hint("from", "from", ".3f"), hint("to", "to", ".3f"), hint("images", "images", ",d")]
             }
         })];
@@ -143,8 +144,8 @@ fn mean_table(table: &Table) -> Html {
             _ => "–".to_owned(),
         };
         body.add(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
-             <td class=\"number\">{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td data-label=\"Input\">{}</td><td class=\"number\" data-label=\"Mean\">{}</td><td class=\"number\" data-label=\"95 % interval\">{}</td>\
+             <td class=\"number\" data-label=\"The paper\">{}</td></tr>\n",
             &[
                 &palette::tau_label(text("tau")),
                 &chart::condition_label(text("condition")),
@@ -155,7 +156,7 @@ fn mean_table(table: &Table) -> Html {
         );
     }
     Html::fill(
-        "<div class=\"scroll\"><table><thead><tr><th>Leak</th><th>Input</th><th class=\"number\">Mean critical frequency</th>\
+        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Leak</th><th>Input</th><th class=\"number\">Mean critical frequency</th>\
          <th class=\"number\">95 % interval</th><th class=\"number\">The paper</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
         &[&body],
     )

@@ -1,6 +1,6 @@
 //! One image on its way through the networks: spikes and membrane potentials, one panel per tau.
 
-use super::chart::{self, hint, number, number_with};
+use super::chart::{self, hint, number_with};
 use super::records::{Run, Study};
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
@@ -105,7 +105,7 @@ fn raster(runs: &[&Run]) -> Option<Figure> {
     let panels = chart::taus(&data).into_iter().map(|tau| {
         let spec = json!({
             "transform": [{ "filter": { "field": "tau", "equal": tau } }],
-            "mark": { "type": "point", "shape": "circle", "filled": true, "size": 7, "opacity": 0.9 },
+            "mark": { "type": "point", "shape": "circle", "filled": true, "size": 9, "opacity": 0.9 },
             "encoding": {
                 "x": number_with("step", "time step", json!({ "scale": { "nice": false, "zero": true } })),
                 "y": number_with("row", "neurons, layer under layer", json!({ "scale": { "reverse": true, "domain": [0, first_row], "nice": false }, "axis": { "labels": false, "grid": false } })),
@@ -181,12 +181,16 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
     let threshold =
         study.settings.settings.get("v_th").and_then(|v| v.as_float().or(v.as_integer().map(|n| n as f64)));
     let series = chart::word_series("neuron", &chart::distinct(&data, "neuron"), str::to_owned);
+    let potentials = data.rows.iter().filter_map(|row| data.cell(row, "potential").number());
+    let (low, high) =
+        potentials.chain(threshold).fold((0f64, 0f64), |(low, high), u| (low.min(u), high.max(u)));
+    let y = number_with("potential", "membrane potential", json!({ "scale": { "domain": [low, high] } }));
     let panels = chart::taus(&data).into_iter().map(|tau| {
         let mut layers = vec![
-            json!({ "mark": { "type": "line", "strokeWidth": 1.6 }, "encoding": { "y": number("potential", "membrane potential") } }),
+            json!({ "mark": { "type": "line", "strokeWidth": 1.6 }, "encoding": { "y": y } }),
             json!({
                 "mark": { "type": "point", "filled": true, "size": 50, "opacity": 0 },
-                "encoding": { "y": number("potential", "membrane potential"), "tooltip": [hint("neuron", "neuron", ""), hint("step", "step", "d"), hint("potential", "potential", ".3f")] }
+                "encoding": { "y": y, "tooltip": [hint("neuron", "neuron", ""), hint("step", "step", "d"), hint("potential", "potential", ".3f")] }
             }),
         ];
         if let Some(threshold) = threshold {

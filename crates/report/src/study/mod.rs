@@ -91,8 +91,7 @@ fn claims_section(study: &Study) -> Section {
     );
     match study.compare.get("claims") {
         Some(table) => {
-            section.after = claims::overview(table);
-            section.after.push(&claims::table(table));
+            section.after = claims::table(table);
             section.after.add("<div class=\"prose muted small\">{}</div>\n", &[&chart::small_print(table)]);
         }
         None => section.after = chart::missing("Verdicts are", "compare/claims table"),

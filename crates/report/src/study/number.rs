@@ -25,6 +25,33 @@ pub fn plain(x: f64) -> String {
     minus(if magnitude >= 4 { thousands(&text) } else { text })
 }
 
+/// Like [`plain`], without zeros at the end: for constants.
+pub fn short(x: f64) -> String {
+    let text = plain(x);
+    if text.contains('.') && !text.contains('×') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// A mean with its standard error: the error to two digits, the mean to the same place.
+pub fn with_error(mean: f64, error: f64) -> (String, String) {
+    if !(error > 0.0 && error.is_finite()) {
+        return (plain(mean), plain(error));
+    }
+    let magnitude = if mean == 0.0 { 0 } else { mean.abs().log10().floor() as i32 };
+    let exponent = if (-4..6).contains(&magnitude) { 0 } else { magnitude };
+    let scale = 10f64.powi(exponent);
+    let digits = (1 - (error / scale).log10().floor() as i32).clamp(0, 6) as usize;
+    let (mean, error) = (format!("{:.digits$}", mean / scale), format!("{:.digits$}", error / scale));
+    if exponent == 0 {
+        (minus(mean), error)
+    } else {
+        (minus(mean), format!("{error} × 10{}", superscript(exponent)))
+    }
+}
+
 /// A time in the largest unit that suits it.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
@@ -76,6 +103,10 @@ mod tests {
         assert_eq!(plain(-2.9312), "−2.931");
         assert_eq!(plain(123456.0), "123\u{202f}456");
         assert_eq!(plain(-12345.6), "−12\u{202f}346");
+        assert_eq!(short(23.6), "23.6");
+        assert_eq!(short(26.0), "26");
+        assert_eq!(with_error(0.10581, 0.00106), ("0.1058".into(), "0.0011".into()));
+        assert_eq!(with_error(1.98e6, 2.1e4), ("1.980".into(), "0.021 × 10⁶".into()));
         assert_eq!(percent(0.8965, 2), "89.65 %");
         assert_eq!(points(-0.0123), "−1.2");
         assert_eq!(duration(3725.0), "1 h 2 min");

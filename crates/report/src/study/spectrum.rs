@@ -7,7 +7,7 @@ use super::records::Study;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::Table;
+use leaklab_record::{Cell, Column, Table};
 use serde_json::json;
 
 /// The section on the input's spectrum.
@@ -42,7 +42,7 @@ pub fn section(study: &Study) -> Section {
         number_with(
             "frequency",
             "frequency (cycles per step)",
-            json!({ "scale": { "nice": false, "domain": [0, 0.5] } }),
+            json!({ "scale": { "nice": false, "domain": [0, 0.5] }, "axis": { "tickCount": 6 } }),
         ),
         number_with("power", "power density", json!({ "scale": { "zero": true } })),
         series.colour(),
@@ -59,17 +59,21 @@ pub fn section(study: &Study) -> Section {
         .with_series(series.clone()),
     );
     if let Some(table) = amplitude {
+        let data = with_bins(table);
         let spec = json!({
-            "encoding": { "x": number_with("amplitude", "mean amplitude of an image's spectrum", json!({ "scale": { "zero": false } })), "color": series.colour() },
+            "encoding": { "color": series.colour() },
             "layer": [
                 {
-                    "mark": { "type": "bar", "opacity": 0.35, "binSpacing": 0 },
+                    "mark": { "type": "rect", "opacity": 0.35 },
                     "encoding": {
-                        "y": number_with("density", "density of images", json!({ "stack": null })),
+                        "x": number_with("from", "mean amplitude of an image", json!({ "scale": { "zero": false }, "axis": { "tickCount": 6 } })),
+                        "x2": { "field": "to" },
+                        "y": number("density", "density of images"),
+                        "y2": { "datum": 0 },
                         "tooltip": [hint("condition", "input", ""), hint("amplitude", "amplitude", ".4~g"), hint("density", "density", ".3~g"), hint("curve", "normal curve", ".3~g")]
                     }
                 },
-                { "mark": { "type": "line", "interpolate": "monotone" }, "encoding": { "y": number("curve", "density of images") } }
+                { "mark": { "type": "line", "interpolate": "monotone" }, "encoding": { "x": number("amplitude", ""), "y": number("curve", "density of images") } }
             ]
         });
         let mut figure = Figure::new(
@@ -79,7 +83,7 @@ pub fn section(study: &Study) -> Section {
                 "<p>Bars count images, lines are the distribution curves fitted to them.</p>{}",
                 &[&chart::small_print(table)],
             ),
-            table.clone(),
+            data,
             spec,
         )
         .with_series(series);
@@ -87,6 +91,25 @@ pub fn section(study: &Study) -> Section {
         section.figures.push(figure);
     }
     section
+}
+
+/// The histogram with the ends of its bins, whose centres it has.
+fn with_bins(table: &Table) -> Table {
+    let mut out = table.clone();
+    for (name, description) in [("from", "Lower end of the bin."), ("to", "Upper end of the bin.")] {
+        out.columns.push(Column { name: name.into(), unit: String::new(), description: description.into() });
+    }
+    let centre = |row: &[Cell]| table.cell(row, "amplitude").number();
+    for row in &mut out.rows {
+        let condition = table.cell(row, "condition").clone();
+        let own = table.rows.iter().filter(|other| *table.cell(other, "condition") == condition);
+        let mut centres: Vec<f64> = own.filter_map(|other| centre(other)).collect();
+        centres.sort_by(f64::total_cmp);
+        let width = centres.windows(2).map(|pair| pair[1] - pair[0]).filter(|w| *w > 0.0).reduce(f64::min);
+        let ends = centre(row).zip(width).map(|(c, w)| (c - w / 2.0, c + w / 2.0));
+        row.extend([Cell::from(ends.map(|e| e.0)), Cell::from(ends.map(|e| e.1))]);
+    }
+    out
 }
 
 /// Whether the measured spectra are flat, in a sentence: mean power above against below half the Nyquist frequency.
@@ -111,7 +134,7 @@ fn flatness(table: &Table, conditions: &[String]) -> String {
         }
     }
     let ending = if flat {
-        "Both are flat within 5 %: the picture of noise that sits at high frequencies is not what we find."
+        "All are flat within 5 %: the picture of noise that sits at high frequencies is not what we find."
     } else {
         "So the spectrum is not flat here."
     };

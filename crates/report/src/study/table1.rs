@@ -31,7 +31,10 @@ pub fn section(study: &Study) -> Section {
                 table.cell(row, "quantity").text() == Some(&quantity)
                     && table.cell(row, "tau").text() == Some(tau)
             });
-            row.map_or_else(|| Html::markup("<td class=\"number\">–</td>"), |row| cell(table, row, &quantity))
+            row.map_or_else(
+                || Html::markup("<td class=\"number\">–</td>"),
+                |row| cell(table, row, &quantity, tau),
+            )
         }));
         body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(&quantity), &cells]);
     }
@@ -41,27 +44,35 @@ pub fn section(study: &Study) -> Section {
         "The paper's values are not shown: they are of CIFAR-10 and SVHN with larger networks."
     };
     section.after = Html::fill(
-        "<div class=\"scroll\"><table><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
+        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
          <div class=\"prose muted small\"><p>Mean over seeds ± standard error. {}</p>{}</div>\n",
         &[&head, &body, &note, &chart::small_print(table)],
     );
     section
 }
 
-fn cell(table: &Table, row: &[Cell], quantity: &str) -> Html {
-    let write = |x: f64| value(quantity, x);
-    let mean = table.cell(row, "mean").number().map_or_else(|| "–".to_owned(), write);
-    let error = match table.cell(row, "standard_error").number() {
-        Some(error) => {
-            Html::fill(" <span class=\"range\">± {}</span>", &[&write(error).trim_end_matches(" %")])
+fn cell(table: &Table, row: &[Cell], quantity: &str, tau: &str) -> Html {
+    let percent = matches!(quantity, "accuracy" | "spike_rate");
+    let range = |text: &str| Html::fill(" <span class=\"range\">± {}</span>", &[&text]);
+    let (mean, error) = match (table.cell(row, "mean").number(), table.cell(row, "standard_error").number()) {
+        (Some(mean), Some(error)) if percent => {
+            (format!("{:.2}", 100.0 * mean), range(&format!("{:.2} %", 100.0 * error)))
         }
-        None => Html::new(),
+        (Some(mean), Some(error)) => {
+            let (mean, error) = number::with_error(mean, error);
+            (mean, range(&error))
+        }
+        (Some(mean), None) => (value(quantity, mean), Html::new()),
+        (None, _) => ("–".to_owned(), Html::new()),
     };
     let paper = match table.cell(row, "paper").number() {
-        Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&write(paper)]),
+        Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&value(quantity, paper)]),
         None => Html::new(),
     };
-    Html::fill("<td class=\"number\">{}{}{}</td>", &[&mean, &error, &paper])
+    Html::fill(
+        "<td class=\"number\" data-label=\"{}\"><span>{}{}{}</span></td>",
+        &[&palette::tau_label(tau), &mean, &error, &paper],
+    )
 }
 
 /// A value of Table 1 as the paper writes it.

@@ -7,6 +7,7 @@ use crate::figure::Figure;
 use crate::html::Html;
 use crate::page::Section;
 use crate::palette;
+use leaklab_record::Table;
 use serde_json::json;
 
 /// The section on the trade-off.
@@ -45,7 +46,7 @@ pub fn section(study: &Study) -> Section {
         hint("accuracy", "clean accuracy", ".1%"),
         hint("pareto", "on the front", "d")
     ]);
-    let spec = json!({
+    let mut spec = json!({
         "transform": [labels],
         "encoding": { "x": x, "y": y },
         "layer": [
@@ -54,10 +55,17 @@ pub fn section(study: &Study) -> Section {
                 "mark": { "type": "line", "strokeDash": [5, 4], "color": "@rule", "strokeWidth": 1.5 },
                 "encoding": { "order": { "field": "synops" } }
             },
-            { "mark": { "type": "point", "filled": true, "size": 190, "opacity": 1 }, "encoding": { "color": series.colour(), "shape": chart::tau_shape(&taus), "tooltip": tooltip } },
-            { "mark": { "type": "text", "dy": -17, "fontWeight": 600, "fontSize": 12 }, "encoding": { "text": { "field": "label" }, "color": { "value": "@ink" } } }
+            { "mark": { "type": "point", "filled": true, "size": 190, "opacity": 1 }, "encoding": { "color": series.colour(), "shape": chart::tau_shape(&taus), "tooltip": tooltip } }
         ]
     });
+    if labels_fit(table)
+        && let Some(layers) = spec["layer"].as_array_mut()
+    {
+        layers.push(json!({
+            "mark": { "type": "text", "dy": -17, "fontWeight": 600, "fontSize": 12 },
+            "encoding": { "text": { "field": "label" }, "color": { "value": "@ink" } }
+        }));
+    }
     section.figures.push(
         Figure::new(
             "tradeoff-figure",
@@ -70,6 +78,21 @@ pub fn section(study: &Study) -> Section {
     );
     section.after = energy(study);
     section
+}
+
+/// Whether names beside the points would stay clear of each other, on a narrow screen too; the buttons name them anyway.
+fn labels_fit(table: &Table) -> bool {
+    let column = |name: &str| -> Vec<f64> {
+        table.rows.iter().map(|row| table.cell(row, name).number().unwrap_or(0.0)).collect()
+    };
+    let spread = |values: &[f64]| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+    };
+    let (x, y) = (column("synops"), column("robustness"));
+    let (width, height) = (spread(&x), spread(&y));
+    (0..x.len())
+        .all(|i| (0..i).all(|j| (x[i] - x[j]).abs() > 0.25 * width || (y[i] - y[j]).abs() > 0.1 * height))
 }
 
 /// Energy per image by hardware model, mean over seeds.
@@ -109,17 +132,17 @@ fn energy(study: &Study) -> Html {
     );
     let mut body = Html::new();
     for (model, operation, cost, sums, dense) in &rows {
-        let cells = Html::join(sums.iter().map(|&(sum, count)| {
+        let cells = Html::join(sums.iter().zip(&taus).map(|(&(sum, count), tau)| {
             let text = if count == 0 { "–".to_owned() } else { joule(sum / count as f64) };
-            Html::fill("<td class=\"number\">{}</td>", &[&text])
+            Html::fill("<td class=\"number\" data-label=\"{}\">{}</td>", &[&palette::tau_label(tau), &text])
         }));
         body.add(
-            "<tr><th scope=\"row\">{}<span class=\"range\"><br>{}, {} pJ</span></th>{}<td class=\"number\">{}</td></tr>\n",
-            &[model, operation, &number::plain(*cost), &cells, &dense.map_or_else(|| "–".to_owned(), joule)],
+            "<tr><th scope=\"row\">{}<span class=\"range\"><br>{}, {} pJ</span></th>{}<td class=\"number\" data-label=\"Dense network, one pass\">{}</td></tr>\n",
+            &[model, operation, &number::short(*cost), &cells, &dense.map_or_else(|| "–".to_owned(), joule)],
         );
     }
     Html::fill(
-        "<h3 style=\"margin-top:2.25rem\">Energy of one inference, by hardware model</h3>\n<div class=\"scroll\"><table><thead><tr>\
+        "<h3 style=\"margin-top:2.25rem\">Energy of one inference, by hardware model</h3>\n<div class=\"scroll\"><table class=\"stack\"><thead><tr>\
          <th>Model</th>{}<th class=\"number\">Dense network, one pass</th></tr></thead><tbody>\n{}</tbody></table></div>\n\
          <p class=\"muted small prose\">Operations times a published energy per operation, and nothing else: no memory, no static power. \
          Compare within a row.</p>\n",
@@ -133,5 +156,5 @@ fn joule(x: f64) -> String {
         x if x >= 1e-6 => (1e6, "µJ"),
         _ => (1e9, "nJ"),
     };
-    format!("{} {unit}", number::plain(x * scale))
+    format!("{} {unit}", number::short(x * scale))
 }
