@@ -1,12 +1,211 @@
 //! `leaklab analyse`.
 
 use crate::Outcome;
+use indicatif::{ProgressBar, ProgressStyle};
+use leaklab_lab::analysis::compare::compare_folders;
+use leaklab_lab::analysis::{Advance, Analysis, Options, analyse};
+use leaklab_lab::run::Weights;
+use leaklab_lab::train::threads;
+use leaklab_record::{Cell, Table};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Measure a trained run.
+/// Rows of a table that are printed; the files hold all of them.
+const SHOWN_ROWS: usize = 24;
+
+/// Measure a trained run, or compare several.
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Folder of a trained run.
+    #[arg(required = true)]
+    run: Option<PathBuf>,
+    /// robustness, generalisation, activity, energy, spectrum, example, or all.
+    #[arg(required = true)]
+    analysis: Vec<String>,
+    /// Use this many test images, class-balanced, in place of what the run's settings say.
+    #[arg(long, value_name = "N")]
+    images: Option<std::num::NonZeroUsize>,
+    /// Take the weights of the epoch with the highest test accuracy in place of the last ones.
+    #[arg(long)]
+    best: bool,
+    /// Threads to work with; no result depends on it.
+    #[arg(long, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
+    /// Print the tables as one JSON list.
+    #[arg(long)]
+    json: bool,
+    /// No progress and no tables on the screen.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Put several runs (tau x seed) side by side and judge the paper's claims.
+    Compare(CompareArguments),
+}
+
+#[derive(clap::Args)]
+struct CompareArguments {
+    /// Folders of analysed runs, or of a study.
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// Folder for the tables; `compare` beside the runs' folder if not said.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the tables as one JSON list.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    match (arguments.command, arguments.run) {
+        (Some(Command::Compare(arguments)), _) => run_compare(arguments),
+        (None, Some(run)) => {
+            let mut analyses = Vec::new();
+            for name in &arguments.analysis {
+                match name.as_str() {
+                    "all" => analyses.extend(Analysis::ALL),
+                    name => analyses.push(name.parse::<Analysis>().map_err(crate::usage)?),
+                }
+            }
+            let options = Options {
+                images: arguments.images.map(std::num::NonZeroUsize::get),
+                weights: if arguments.best { Weights::Best } else { Weights::Last },
+                pool: Arc::new(threads(arguments.threads.map(std::num::NonZeroUsize::get))?),
+            };
+            let mut bar = Bar::new(!arguments.quiet && std::io::stderr().is_terminal());
+            let tables = analyse(&run, &analyses, &options, &mut |advance| bar.show(advance));
+            bar.clear();
+            print(&tables?, arguments.json, arguments.quiet, &run.join("analysis"))
+        }
+        (None, None) => Err(crate::usage("give a run folder and an analysis")),
+    }
+}
+
+fn run_compare(arguments: CompareArguments) -> Outcome {
+    let runs = expand(&arguments.runs)?;
+    let out = match arguments.out {
+        Some(out) => out,
+        // STUDY/runs/RUN has its tables in STUDY/compare.
+        None => match runs.first().and_then(|run| run.parent()).filter(|parent| parent.ends_with("runs")) {
+            Some(parent) => parent.with_file_name("compare"),
+            None => return Err(crate::usage("say where the tables go with --out DIR")),
+        },
+    };
+    let tables = compare_folders(&runs, &out)?;
+    print(&tables, arguments.json, false, &out)
+}
+
+/// A study's folder stands for all its runs.
+fn expand(given: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
+    let mut runs = Vec::new();
+    for path in given {
+        let folder = path.join("runs");
+        if path.join("run.toml").is_file() || !folder.is_dir() {
+            runs.push(path.clone());
+            continue;
+        }
+        let mut found: Vec<PathBuf> = std::fs::read_dir(&folder)
+            .map_err(|e| format!("{}: cannot be read: {e}", folder.display()))?
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|run| run.join("run.toml").is_file())
+            .collect();
+        found.sort();
+        runs.append(&mut found);
+    }
+    Ok(runs)
+}
+
+fn print(tables: &[Table], json: bool, quiet: bool, folder: &Path) -> Outcome {
+    if json {
+        let texts: Vec<String> = tables.iter().map(Table::to_json).collect();
+        println!("[{}]", texts.join(",\n"));
+    } else if !quiet {
+        for table in tables {
+            println!("{}", text(table));
+        }
+        println!("Tables written to {}", folder.display());
+    }
+    Ok(())
+}
+
+/// A table for the screen: title, aligned columns, notes. Long text has its own line in the files.
+fn text(table: &Table) -> String {
+    const WIDEST: usize = 44;
+    let shorten = |s: String| {
+        if s.chars().count() <= WIDEST { s } else { s.chars().take(WIDEST - 1).chain(['…']).collect() }
+    };
+    let cell = |cell: &Cell| match cell {
+        Cell::Empty => "-".to_owned(),
+        Cell::Integer(n) => n.to_string(),
+        Cell::Number(x) => number(*x),
+        Cell::Text(s) => shorten(s.clone()),
+    };
+    // The rule of a claim is a paragraph; it is in the files and in the report.
+    let columns: Vec<usize> = (0..table.columns.len()).filter(|&i| table.columns[i].name != "rule").collect();
+    let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
+    let rows = table.rows.iter().take(SHOWN_ROWS);
+    lines.extend(rows.map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut out = format!("{} ({})\n", table.title, table.name);
+    for line in &lines {
+        let padded: Vec<String> =
+            line.iter().zip(&widths).map(|(s, &width)| format!("{s:<width$}")).collect();
+        out.push_str(&format!("  {}\n", padded.join("  ").trim_end()));
+    }
+    if table.rows.len() > SHOWN_ROWS {
+        out.push_str(&format!("  ... {} more rows in {}.csv\n", table.rows.len() - SHOWN_ROWS, table.name));
+    }
+    for note in &table.notes {
+        out.push_str(&format!("  {note}\n"));
+    }
+    out
+}
+
+fn number(x: f64) -> String {
+    let size = x.abs();
+    if x == 0.0 || (1e-3..1e5).contains(&size) {
+        let digits = if size >= 1000.0 { 1 } else { 4 };
+        let text = format!("{x:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    } else {
+        format!("{x:.3e}")
+    }
+}
+
+/// Progress on a terminal: images shown, condition, time to go.
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn new(visible: bool) -> Self {
+        Bar(visible.then(|| {
+            let style = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} images, {eta} to go")
+                .expect("a template of indicatif's own words");
+            ProgressBar::new(0).with_style(style)
+        }))
+    }
+
+    fn show(&mut self, advance: &Advance) -> bool {
+        if let Some(bar) = &self.0 {
+            bar.set_length(advance.total);
+            bar.set_message(advance.condition.clone());
+            bar.set_position(advance.done);
+        }
+        true
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
 }

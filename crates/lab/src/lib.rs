@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
-pub mod bench;
 pub mod config;
 pub mod data;
 pub mod evaluate;

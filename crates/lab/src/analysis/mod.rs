@@ -1,9 +1,201 @@
 //! Every measurement of the paper, on any trained run.
+//!
+//! An analysis turns passes over the test images ([`pass`]) into tables in the run's `analysis` folder; `compare` turns the
+//! tables of several runs into those of a study. To add one: a file here, a variant of [`Analysis`], and the compiler
+//! names the rest.
 
+pub mod activity;
 pub mod claims;
 pub mod compare;
+pub mod condition;
 pub mod energy;
+pub mod example;
 pub mod generalisation;
+pub mod neurobench;
+pub mod pass;
 pub mod periodogram;
 pub mod published;
+pub mod robustness;
+pub mod spectrum;
 pub mod statistics;
+
+mod analyst;
+
+pub use analyst::{Analyst, Options};
+
+use crate::run::RunError;
+use leaklab_engine::noise::NoiseError;
+use leaklab_engine::{InputError, NetworkError};
+use leaklab_record::{RecordError, Table, TableError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The analyses of a single run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Analysis {
+    /// Accuracy against severity of noise.
+    Robustness,
+    /// Test against train error.
+    Generalisation,
+    /// Spikes, synaptic operations, weighted inputs.
+    Activity,
+    /// Energy by named models.
+    Energy,
+    /// Spectra and critical frequencies.
+    Spectrum,
+    /// Raster and membrane traces of one image.
+    Example,
+}
+
+impl Analysis {
+    /// All of them, in the order in which `all` runs them.
+    pub const ALL: [Analysis; 6] = [
+        Analysis::Generalisation,
+        Analysis::Activity,
+        Analysis::Energy,
+        Analysis::Spectrum,
+        Analysis::Robustness,
+        Analysis::Example,
+    ];
+
+    /// Name in flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Analysis::Robustness => "robustness",
+            Analysis::Generalisation => "generalisation",
+            Analysis::Activity => "activity",
+            Analysis::Energy => "energy",
+            Analysis::Spectrum => "spectrum",
+            Analysis::Example => "example",
+        }
+    }
+}
+
+impl fmt::Display for Analysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// There is no analysis of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("analysis '{0}' is not one of robustness, generalisation, activity, energy, spectrum, example, all")]
+pub struct UnknownAnalysis(pub String);
+
+impl FromStr for Analysis {
+    type Err = UnknownAnalysis;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAnalysis> {
+        let found = Analysis::ALL.into_iter().find(|analysis| analysis.name() == name);
+        found.ok_or_else(|| UnknownAnalysis(name.to_owned()))
+    }
+}
+
+/// How far an analysis has come, in images shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advance {
+    /// The condition under way.
+    pub condition: String,
+    /// Images shown since the start, kept passes not counted.
+    pub done: u64,
+    /// Images that have to be shown in all.
+    pub total: u64,
+}
+
+/// Told how far an analysis has come; answers whether to go on.
+pub struct Progress<'a> {
+    report: &'a mut dyn FnMut(&Advance) -> bool,
+    advance: Advance,
+}
+
+impl<'a> Progress<'a> {
+    fn new(report: &'a mut dyn FnMut(&Advance) -> bool, total: u64) -> Self {
+        Progress { report, advance: Advance { condition: String::new(), done: 0, total } }
+    }
+
+    fn advance(&mut self, condition: &str, images: u64) -> Result<(), AnalysisError> {
+        self.advance.condition.clear();
+        self.advance.condition.push_str(condition);
+        self.advance.done += images;
+        if (self.report)(&self.advance) { Ok(()) } else { Err(AnalysisError::Interrupted) }
+    }
+}
+
+/// Why an analysis could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// The run or its data set cannot be used.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file of the run cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A table cannot be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The weights cannot be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// An image cannot be shown.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A noise of the settings does not exist.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
+    /// Runs do not compare.
+    #[error(transparent)]
+    Compare(#[from] compare::CompareError),
+    /// The run has no finished epoch.
+    #[error("{}: no epoch has been finished, so there is nothing to analyse; `leaklab train --resume {}` goes on", path.display(), path.display())]
+    NoEpoch {
+        /// The run.
+        path: PathBuf,
+    },
+    /// The data set has no test images.
+    #[error("data set {0} has no test images to analyse with")]
+    NoImages(String),
+    /// The caller asked to stop.
+    #[error("stopped; what was finished is kept, and the same command goes on from there")]
+    Interrupted,
+}
+
+/// Runs analyses of a run, in the given order, and writes their tables into its `analysis` folder. `report` is told how many
+/// images have been shown and answers whether to go on.
+pub fn analyse(
+    run: &Path,
+    analyses: &[Analysis],
+    options: &Options,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Table>, AnalysisError> {
+    let analyst = Analyst::open(run, options)?;
+    let mut wanted = Vec::new();
+    for analysis in analyses {
+        for condition in analyst.conditions(*analysis) {
+            if !wanted.contains(&condition) {
+                wanted.push(condition);
+            }
+        }
+    }
+    let missing = wanted.iter().filter(|&&condition| analyst.kept(condition).is_none()).count();
+    let mut progress = Progress::new(report, (missing * analyst.dataset.test.len()) as u64);
+    let folder = analyst.run.folder.analysis();
+    std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
+    let mut tables = Vec::new();
+    for analysis in analyses {
+        let mut made = match analysis {
+            Analysis::Robustness => robustness::tables(&analyst, &mut progress)?,
+            Analysis::Generalisation => generalisation::tables(&analyst.epochs),
+            Analysis::Activity => activity::tables(&analyst, &mut progress)?,
+            Analysis::Energy => activity::energy_tables(&analyst, &mut progress)?,
+            Analysis::Spectrum => spectrum::tables(&analyst, &mut progress)?,
+            Analysis::Example => example::tables(&analyst)?,
+        };
+        for table in &mut made {
+            table.notes.extend(analyst.notes());
+            table.write(&folder)?;
+        }
+        tables.append(&mut made);
+    }
+    Ok(tables)
+}

@@ -4,8 +4,11 @@
 //! initial weights, image order and input spikes: tau are compared pair by pair, seed by seed.
 
 mod contrasts;
+mod load;
 mod series;
 mod tables;
+
+pub use load::{compare_folders, load};
 
 use super::claims::{self, Evidence};
 use leaklab_record::health::Notice;

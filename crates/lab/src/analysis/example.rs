@@ -1,0 +1,233 @@
+//! One image on its way through the network: who fires when, and how membranes rise and fall.
+//!
+//! The engine keeps spikes only. The potentials of a handful of neurons are computed again here from the spikes that
+//! reached them and the weights, in f64, with the resets that really happened.
+
+use super::{AnalysisError, Analyst};
+use crate::data::present::Scratch;
+use crate::evaluate::EVALUATION_EPOCH;
+use leaklab_engine::{Input, Layer, LayerKind, Network, Trace, infer};
+use leaklab_record::Table;
+
+/// Images among which the first that is classified correctly is taken.
+const CANDIDATES: usize = 64;
+/// Neurons of each layer in the raster, evenly spaced.
+const RASTER_NEURONS: usize = 48;
+/// Neurons of each hidden layer whose membrane is shown: those that fired most.
+const MEMBRANES: usize = 2;
+
+/// The tables `raster`, `membrane` and `example_image`.
+pub(super) fn tables(analyst: &Analyst) -> Result<Vec<Table>, AnalysisError> {
+    let split = &analyst.dataset.test;
+    let candidates = CANDIDATES.min(split.len());
+    let show = |index: usize, input: &mut Input| {
+        analyst.presentation.show(split, index, EVALUATION_EPOCH, &mut Scratch::default(), input);
+    };
+    let steps = analyst.run.config.time_steps;
+    let correct = analyst.pool.install(|| {
+        infer(&analyst.packed, steps, candidates, &analyst.workspaces, show, |i, trace| {
+            trace.class() == split.label(i)
+        })
+    })?;
+    let chosen = correct.iter().position(|&correct| correct).unwrap_or(0);
+    let network = &analyst.run.network;
+    let drawn = analyst.pool.install(|| {
+        infer(
+            &analyst.packed,
+            steps,
+            1,
+            &analyst.workspaces,
+            |_, input| show(chosen, input),
+            |_, trace| (raster(network, trace), membranes(network, trace), trace.class()),
+        )
+    })?;
+    let Some((raster, membranes, class)) = drawn.into_iter().next() else { return Ok(Vec::new()) };
+    let name = |class: usize| analyst.dataset.class_names.get(class).map_or("?", String::as_str);
+    let which = format!(
+        "Test image {chosen} (sample {}), labelled {}, classified as {}.",
+        split.sample(chosen),
+        name(split.label(chosen)),
+        name(class)
+    );
+    Ok(vec![
+        raster_table(&raster, &which),
+        membrane_table(&membranes, &which),
+        image_table(analyst, chosen, &which),
+    ])
+}
+
+/// `(layer, neuron, step)` of every spike of the chosen neurons. Neurons are numbered `[channel][row][column]`.
+fn raster(network: &Network, trace: &Trace) -> Vec<(String, usize, usize)> {
+    let mut found = Vec::new();
+    let mut layer = |name: &str, neurons: usize, fires: &dyn Fn(usize, usize) -> bool| {
+        let shown = neurons.min(RASTER_NEURONS);
+        for neuron in (0..shown).map(|i| i * neurons / shown.max(1)) {
+            let steps = (0..trace.steps()).filter(|&step| fires(neuron, step));
+            found.extend(steps.map(|step| (name.to_owned(), neuron, step)));
+        }
+    };
+    let input = trace.input();
+    layer("input", input.shape().neurons(), &|neuron, step| input_value(input, neuron, step) != 0.0);
+    for (i, hidden) in network.architecture.hidden().iter().enumerate() {
+        let (spikes, pixels) = (trace.spikes(i), hidden.output.pixels());
+        layer(&hidden.name, hidden.output.neurons(), &|neuron, step| {
+            spikes.get(neuron % pixels, step, neuron / pixels)
+        });
+    }
+    found
+}
+
+fn input_value(input: &Input, neuron: usize, step: usize) -> f64 {
+    let shape = input.shape();
+    let (channel, pixel) = (neuron / shape.pixels(), neuron % shape.pixels());
+    match input {
+        Input::Ternary { spikes, .. } => {
+            f64::from(u8::from(spikes.get(pixel, step, channel)))
+                - f64::from(u8::from(spikes.get(pixel, step, shape.channels + channel)))
+        }
+        Input::Real { values, .. } => f64::from(values[step * shape.neurons() + neuron]),
+    }
+}
+
+/// The value that a layer's input neuron had at a step: the image's, or a spike of the layer before.
+fn input_of(trace: &Trace, layer: usize, shape_pixels: usize, neuron: usize, step: usize) -> f64 {
+    if layer == 0 {
+        return input_value(trace.input(), neuron, step);
+    }
+    let fired = trace.spikes(layer - 1).get(neuron % shape_pixels, step, neuron / shape_pixels);
+    f64::from(u8::from(fired))
+}
+
+/// The synapses of one neuron of a conv or fully connected layer: `(input neuron, weight)`.
+fn synapses(network: &Network, layer: &Layer, neuron: usize) -> Vec<(usize, f64)> {
+    let weights = network.tensor(&layer.name).unwrap_or_default();
+    let input = layer.input;
+    if layer.kind != LayerKind::Conv {
+        let row = &weights[neuron * input.neurons()..][..input.neurons()];
+        return row.iter().enumerate().map(|(i, &w)| (i, f64::from(w))).collect();
+    }
+    let (channel, pixel) = (neuron / layer.output.pixels(), neuron % layer.output.pixels());
+    let (row, column) = (pixel / input.width, pixel % input.width);
+    let mut found = Vec::new();
+    for from in 0..input.channels {
+        for tap in 0..9 {
+            // Cross-correlation with zero padding 1: tap (i, j) looks at (row + i - 1, column + j - 1).
+            let (r, c) = ((row + tap / 3).wrapping_sub(1), (column + tap % 3).wrapping_sub(1));
+            if r < input.height && c < input.width {
+                let weight = weights[(channel * input.channels + from) * 9 + tap];
+                found.push((from * input.pixels() + r * input.width + c, f64::from(weight)));
+            }
+        }
+    }
+    found
+}
+
+/// The potential of a neuron at every step, after its input and before the threshold is applied.
+///
+/// Hidden: `U += (W O_in)[t]`, recorded; then `U = 0` where it fired, else `lambda * U`. Output: `U = lambda * U +
+/// (W O_in)[t]`, recorded.
+pub fn potential(network: &Network, trace: &Trace, layer: usize, neuron: usize) -> Vec<f64> {
+    let shape = &network.architecture.layers()[layer];
+    let synapses = synapses(network, shape, neuron);
+    let lambda = network.neuron.lambda();
+    let (pixels, mut u) = (shape.output.pixels(), 0.0);
+    (0..trace.steps())
+        .map(|step| {
+            let weighted = synapses
+                .iter()
+                .map(|&(from, weight)| weight * input_of(trace, layer, shape.input.pixels(), from, step));
+            u += weighted.sum::<f64>();
+            let recorded = u;
+            let fired = shape.kind != LayerKind::Output
+                && trace.spikes(layer).get(neuron % pixels, step, neuron / pixels);
+            u = if fired { 0.0 } else { lambda * u };
+            recorded
+        })
+        .collect()
+}
+
+/// `(layer, neuron, potentials)` of the busiest neurons of each conv and FC layer, and of every output.
+fn membranes(network: &Network, trace: &Trace) -> Vec<(String, usize, Vec<f64>)> {
+    let mut found = Vec::new();
+    for (i, layer) in network.architecture.layers().iter().enumerate() {
+        let neurons: Vec<usize> = match layer.kind {
+            LayerKind::Pool => continue,
+            LayerKind::Output => (0..layer.output.neurons()).collect(),
+            LayerKind::Conv | LayerKind::Full => {
+                let mut order: Vec<(u32, usize)> =
+                    trace.spike_counts(i).into_iter().enumerate().map(|(neuron, n)| (n, neuron)).collect();
+                order.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+                order.into_iter().take(MEMBRANES).map(|(_, neuron)| neuron).collect()
+            }
+        };
+        for neuron in neurons {
+            found.push((layer.name.clone(), neuron, potential(network, trace, i, neuron)));
+        }
+    }
+    found
+}
+
+const LAYER: (&str, &str, &str) = ("layer", "", "Name of the layer.");
+const NEURON: (&str, &str, &str) = ("neuron", "", "Its number in the layer, counted [channel][row][column].");
+const STEP: (&str, &str, &str) = ("step", "steps", "Time step, counted from 1.");
+
+fn raster_table(raster: &[(String, usize, usize)], which: &str) -> Table {
+    let mut table = Table::new(
+        "raster",
+        "Spikes of one image",
+        &format!(
+            "Each row is a spike (input: of either sign), for at most {RASTER_NEURONS} neurons of each layer, evenly spaced. {which}"
+        ),
+        &[LAYER, NEURON, STEP],
+    );
+    for (layer, neuron, step) in raster {
+        table.push(vec![layer.as_str().into(), (*neuron).into(), (step + 1).into()]);
+    }
+    table
+}
+
+fn membrane_table(membranes: &[(String, usize, Vec<f64>)], which: &str) -> Table {
+    let mut table = Table::new(
+        "membrane",
+        "Membrane potentials of one image",
+        &format!(
+            "Potential after the step's input and before the threshold is applied, of the {MEMBRANES} neurons of each layer that \
+             fired most, and of every output neuron. {which}"
+        ),
+        &[LAYER, NEURON, STEP, ("potential", "v_th = 1 unit of weight", "Membrane potential.")],
+    );
+    for (layer, neuron, potentials) in membranes {
+        for (step, &potential) in potentials.iter().enumerate() {
+            if potential.is_finite() {
+                table.push(vec![
+                    layer.as_str().into(),
+                    (*neuron).into(),
+                    (step + 1).into(),
+                    potential.into(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+fn image_table(analyst: &Analyst, index: usize, which: &str) -> Table {
+    let mut table = Table::new(
+        "example_image",
+        "The example image",
+        &format!("Pixels as stored, 0 to 255. {which}"),
+        &[
+            ("channel", "", "Colour."),
+            ("row", "", "From the top."),
+            ("column", "", "From the left."),
+            ("pixel", "", "0 to 255."),
+        ],
+    );
+    let shape = analyst.dataset.shape;
+    for (i, &pixel) in analyst.dataset.test.image(index).iter().enumerate() {
+        let (channel, place) = (i / shape.pixels(), i % shape.pixels());
+        let cells = [channel, place / shape.width, place % shape.width, usize::from(pixel)];
+        table.push(cells.into_iter().map(Into::into).collect());
+    }
+    table
+}

@@ -1,0 +1,283 @@
+//! One pass over the test images under one condition, with everything that any analysis wants of it.
+//!
+//! What a pass measures depends on its condition alone, so analyses share passes, whichever was asked for first.
+//! A finished pass is kept in the run's folder under a fingerprint of all that it depends on: an interrupted
+//! analysis goes on where it stopped, and nothing is computed twice.
+
+use super::condition::Condition;
+use super::neurobench::Synapses;
+use super::periodogram::Periodogram;
+use leaklab_engine::{Input, LayerKind, Network, Trace};
+use serde::{Deserialize, Serialize};
+
+/// Version of a kept pass, raised whenever a measurement changes.
+pub const FORMAT: u32 = 1;
+
+/// Rate from which a neuron counts as saturated.
+pub const SATURATED: f64 = 0.9;
+
+/// Sums of one pass. Numbers that are not finite are empty.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Of everything the pass depends on.
+    pub fingerprint: String,
+    /// As [`Condition`] writes it.
+    pub condition: String,
+    /// Images shown.
+    pub images: u64,
+    /// Those classified correctly.
+    pub correct: u64,
+    /// Mean over images of the sum over outputs of (p - onehot)^2.
+    pub sse: Option<f64>,
+    /// Spectra, where [`Condition::has_spectrum`].
+    pub spectrum: Option<SpectrumPass>,
+    /// Activity, where [`Condition::has_activity`].
+    pub activity: Option<ActivityPass>,
+}
+
+/// Spectra of one pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpectrumPass {
+    /// Critical frequency of the target output for each image; empty where its signal is constant.
+    pub critical: Vec<Option<f64>>,
+    /// Mean power density of the input trains, by bin.
+    pub input_power: Vec<f64>,
+    /// Mean amplitude density of the input trains, for each image.
+    pub input_amplitude: Vec<f64>,
+    /// Mean power density of each hidden layer's spike trains, by layer and bin.
+    pub hidden_power: Vec<Vec<f64>>,
+}
+
+/// Activity of one pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActivityPass {
+    /// Spikes of each hidden layer, all images.
+    pub spikes: Vec<u64>,
+    /// Neurons of each hidden layer that never fired.
+    pub dead: Vec<u64>,
+    /// Neurons of each hidden layer that fired at [`SATURATED`] of all steps or more.
+    pub saturated: Vec<u64>,
+    /// Synaptic operations of each conv, FC and output layer, all images.
+    pub synops: Vec<u64>,
+    /// Weighted-input norm of each hidden layer, mean over images.
+    pub norms: Vec<f64>,
+    /// Spikes of hidden conv and FC layers, for each image.
+    pub image_spikes: Vec<u64>,
+    /// Synaptic operations, for each image.
+    pub image_synops: Vec<u64>,
+    /// Effective accumulates by NeuroBench's definition, all images.
+    pub effective_acs: u64,
+    /// Effective multiply-accumulates by NeuroBench's definition, all images.
+    pub effective_macs: u64,
+}
+
+/// Measures images and adds them up in their order, so that threads and chunks leave no trace in the sums.
+pub struct Meter<'a> {
+    network: &'a Network,
+    steps: usize,
+    periodogram: Option<Periodogram>,
+    synapses: Option<Synapses>,
+    sums: Pass,
+    sse: f64,
+    neuron_spikes: Vec<Vec<u64>>,
+}
+
+/// What one image gave.
+pub struct Measured {
+    correct: bool,
+    sse: f64,
+    spectrum: Option<ImageSpectrum>,
+    activity: Option<ImageActivity>,
+}
+
+struct ImageSpectrum {
+    critical: Option<f64>,
+    input_power: Vec<f64>,
+    input_amplitude: f64,
+    hidden_power: Vec<Vec<f64>>,
+}
+
+struct ImageActivity {
+    counts: Vec<Vec<u32>>,
+    synops: Vec<u64>,
+    norms: Vec<f64>,
+    acs: u64,
+    macs: u64,
+}
+
+impl<'a> Meter<'a> {
+    /// For images shown for `steps` steps under a condition.
+    pub fn new(network: &'a Network, steps: usize, condition: Condition, fingerprint: String) -> Self {
+        let hidden = network.architecture.hidden().len();
+        let bins = steps / 2;
+        let spectrum = condition.has_spectrum().then(|| SpectrumPass {
+            critical: Vec::new(),
+            input_power: vec![0.0; bins],
+            input_amplitude: Vec::new(),
+            hidden_power: vec![vec![0.0; bins]; hidden],
+        });
+        let activity = condition.has_activity().then(|| ActivityPass {
+            spikes: vec![0; hidden],
+            dead: vec![0; hidden],
+            saturated: vec![0; hidden],
+            synops: vec![0; network.architecture.parameters().len()],
+            norms: vec![0.0; hidden],
+            image_spikes: Vec::new(),
+            image_synops: Vec::new(),
+            effective_acs: 0,
+            effective_macs: 0,
+        });
+        let neurons = network.architecture.hidden().iter().map(|layer| vec![0; layer.output.neurons()]);
+        Meter {
+            network,
+            steps,
+            periodogram: spectrum.as_ref().map(|_| Periodogram::new(steps)),
+            synapses: activity.as_ref().map(|_| Synapses::new(network)),
+            neuron_spikes: if activity.is_some() { neurons.collect() } else { Vec::new() },
+            sums: Pass {
+                format: FORMAT,
+                fingerprint,
+                condition: condition.to_string(),
+                images: 0,
+                correct: 0,
+                sse: None,
+                spectrum,
+                activity,
+            },
+            sse: 0.0,
+        }
+    }
+
+    /// Measures one image; called from any thread.
+    pub fn measure(&self, trace: &Trace, label: usize) -> Measured {
+        let hidden = self.network.architecture.hidden().len();
+        Measured {
+            correct: trace.class() == label && trace.prediction().iter().all(|p| p.is_finite()),
+            sse: trace.sse(label),
+            spectrum: self
+                .periodogram
+                .as_ref()
+                .map(|periodogram| ImageSpectrum::of(trace, label, hidden, periodogram)),
+            activity: self.synapses.as_ref().map(|synapses| {
+                let operations = synapses.operations(trace);
+                ImageActivity {
+                    counts: (0..hidden).map(|layer| trace.spike_counts(layer)).collect(),
+                    synops: trace.synops(),
+                    norms: trace.weighted_input_norms(),
+                    acs: operations.acs,
+                    macs: operations.macs,
+                }
+            }),
+        }
+    }
+
+    /// Adds the next image.
+    pub fn add(&mut self, image: Measured) {
+        self.sums.images += 1;
+        self.sums.correct += u64::from(image.correct);
+        self.sse += image.sse;
+        if let Some((sums, image)) = self.sums.spectrum.as_mut().zip(image.spectrum) {
+            sums.critical.push(image.critical);
+            sums.input_amplitude.push(image.input_amplitude);
+            add_all(&mut sums.input_power, &image.input_power);
+            sums.hidden_power.iter_mut().zip(&image.hidden_power).for_each(|(sum, p)| add_all(sum, p));
+        }
+        if let Some((sums, image)) = self.sums.activity.as_mut().zip(image.activity) {
+            let mut counted = 0;
+            for (layer, counts) in image.counts.iter().enumerate() {
+                let spikes: u64 = counts.iter().map(|&n| u64::from(n)).sum();
+                sums.spikes[layer] += spikes;
+                if self.network.architecture.hidden()[layer].kind != LayerKind::Pool {
+                    counted += spikes;
+                }
+                self.neuron_spikes[layer].iter_mut().zip(counts).for_each(|(sum, &n)| *sum += u64::from(n));
+            }
+            sums.image_spikes.push(counted);
+            sums.image_synops.push(image.synops.iter().sum());
+            sums.synops.iter_mut().zip(&image.synops).for_each(|(sum, n)| *sum += n);
+            add_all(&mut sums.norms, &image.norms);
+            sums.effective_acs += image.acs;
+            sums.effective_macs += image.macs;
+        }
+    }
+
+    /// The finished pass.
+    pub fn finish(mut self) -> Pass {
+        let images = self.sums.images.max(1) as f64;
+        self.sums.sse = Some(self.sse / images).filter(|sse| sse.is_finite());
+        if let Some(spectrum) = &mut self.sums.spectrum {
+            spectrum.input_power.iter_mut().for_each(|p| *p /= images);
+            spectrum.hidden_power.iter_mut().flatten().for_each(|p| *p /= images);
+        }
+        if let Some(activity) = &mut self.sums.activity {
+            activity.norms.iter_mut().for_each(|norm| *norm /= images);
+            let most = SATURATED * images * self.steps as f64;
+            for (layer, counts) in self.neuron_spikes.iter().enumerate() {
+                activity.dead[layer] = counts.iter().filter(|&&n| n == 0).count() as u64;
+                activity.saturated[layer] = counts.iter().filter(|&&n| n as f64 >= most).count() as u64;
+            }
+        }
+        self.sums
+    }
+}
+
+fn add_all(sums: &mut [f64], values: &[f64]) {
+    sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
+}
+
+impl ImageSpectrum {
+    fn of(trace: &Trace, label: usize, hidden: usize, periodogram: &Periodogram) -> Self {
+        let classes = trace.prediction().len();
+        let signal: Vec<f64> =
+            trace.signal().iter().skip(label).step_by(classes).map(|&x| f64::from(x)).collect();
+        let (input_power, input_amplitude) = input_spectrum(trace.input(), periodogram);
+        let hidden_power = (0..hidden)
+            .map(|layer| {
+                let spikes = trace.spikes(layer);
+                let mut power = vec![0.0; periodogram.bins()];
+                periodogram.add_layer(spikes, &mut power);
+                let neurons = (spikes.pixels() * spikes.channels()) as f64;
+                power.iter_mut().for_each(|p| *p /= neurons);
+                power
+            })
+            .collect();
+        ImageSpectrum {
+            critical: periodogram.critical_frequency(&signal),
+            input_power,
+            input_amplitude,
+            hidden_power,
+        }
+    }
+}
+
+/// Mean over an image's input trains of the power density by bin, and of the amplitude density over all bins.
+pub fn input_spectrum(input: &Input, periodogram: &Periodogram) -> (Vec<f64>, f64) {
+    let (shape, steps) = (input.shape(), input.steps());
+    let mut sum = vec![0.0; periodogram.bins()];
+    let mut amplitude = 0.0;
+    let mut train = vec![0.0; steps];
+    for channel in 0..shape.channels {
+        for pixel in 0..shape.pixels() {
+            for (step, x) in train.iter_mut().enumerate() {
+                *x = match input {
+                    Input::Ternary { spikes, .. } => {
+                        f64::from(u8::from(spikes.get(pixel, step, channel)))
+                            - f64::from(u8::from(spikes.get(pixel, step, shape.channels + channel)))
+                    }
+                    Input::Real { values, .. } => {
+                        f64::from(values[step * shape.neurons() + channel * shape.pixels() + pixel])
+                    }
+                };
+            }
+            for (total, power) in sum.iter_mut().zip(periodogram.power(&train)) {
+                *total += power;
+                amplitude += power.sqrt();
+            }
+        }
+    }
+    let trains = shape.neurons() as f64;
+    sum.iter_mut().for_each(|p| *p /= trains);
+    (sum, amplitude / (trains * periodogram.bins().max(1) as f64))
+}
