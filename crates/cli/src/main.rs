@@ -43,25 +43,18 @@ enum Command {
     Selftest(selftest::Arguments),
 }
 
-/// Something was asked for that cannot be: exit code 2, as for a wrong flag.
-#[derive(Debug)]
-struct Usage(String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// An error that is the caller's: the program then exits with 2.
-pub(crate) fn usage(message: impl ToString) -> Box<dyn std::error::Error> {
-    Box::new(Usage(message.to_string()))
-}
-
 /// What a subcommand returns. The error's text is one clear sentence for the user.
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// An error in what was asked for, rather than in doing it: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// Makes an error of wrong usage.
+pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+    Box::new(Usage(sentence.to_string()))
+}
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {

@@ -191,13 +191,18 @@ pub fn unit(word: u32) -> f32 {
 /// Standard normals of four words in each lane, equal to [`Stream::normal`].
 #[inline(always)]
 pub fn normal_lanes(words: &[Lanes; 4]) -> [[f32; LANES]; 4] {
-    let mut out = [[0.0; LANES]; 4];
-    for pair in [0, 2] {
-        for lane in 0..LANES {
-            let [cosine, sine] = box_muller(words[pair][lane] as u32, words[pair + 1][lane] as u32);
-            out[pair][lane] = cosine;
-            out[pair + 1][lane] = sine;
-        }
+    let [a, b] = pair_lanes(&words[0], &words[1]);
+    let [c, d] = pair_lanes(&words[2], &words[3]);
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn pair_lanes(radius: &Lanes, angle: &Lanes) -> [[f32; LANES]; 2] {
+    let mut out = [[0.0; LANES]; 2];
+    for lane in 0..LANES {
+        let [cosine, sine] = box_muller(radius[lane] as u32, angle[lane] as u32);
+        out[0][lane] = cosine;
+        out[1][lane] = sine;
     }
     out
 }

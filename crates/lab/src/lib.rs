@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod bench;
 pub mod config;
 pub mod data;
 pub mod evaluate;

@@ -25,21 +25,36 @@ fn row(image: &[f32], shape: Shape, channel: usize, first: usize) -> [f32; LANES
     x
 }
 
+/// All bits if `a < b`, else none, for numbers of less than 63 bits: arithmetic that stays in its lane, where a
+/// condition would become a jump.
+#[inline(always)]
+fn below(a: u64, b: u64) -> u64 {
+    (a.wrapping_sub(b) as i64 >> 63) as u64
+}
+
 /// The noise of sixteen neurons at four steps.
 #[inline(always)]
 fn additive(setting: NoiseSetting, stream: Stream, step_block: u32, neuron: u32) -> [[f32; LANES]; 4] {
     let words = stream.lanes(step_block, neuron);
     let level = setting.level();
     if setting.noise() == Noise::Gaussian {
-        normal_lanes(&words).map(|row| row.map(|z| level * z))
+        let mut out = normal_lanes(&words);
+        for step in 0..4 {
+            for lane in 0..LANES {
+                out[step][lane] *= level;
+            }
+        }
+        out
     } else {
-        words.map(|row| {
-            row.map(|word| {
-                let u = unit(word as u32);
+        let mut out = [[0.0; LANES]; 4];
+        for step in 0..4 {
+            for lane in 0..LANES {
+                let u = unit(words[step][lane] as u32);
                 let sign = if u < 0.5 * level { 1.0 } else { -1.0 };
-                if u < level { sign } else { 0.0 }
-            })
-        })
+                out[step][lane] = if u < level { sign } else { 0.0 };
+            }
+        }
+        out
     }
 }
 
@@ -124,16 +139,14 @@ impl Ternary<'_> {
                 let words = self.draws.encode.lanes(step_block as u32, neuron as u32);
                 for step in 0..4 {
                     for lane in 0..LANES {
-                        let fires = words[step][lane] >> 8 < limits[c][lane];
-                        fired[step][lane] |= if fires { bits[c][lane] } else { 0 };
+                        fired[step][lane] |= bits[c][lane] & below(words[step][lane] >> 8, limits[c][lane]);
                     }
                 }
                 if lost > 0 {
                     let words = self.draws.noise.lanes(step_block as u32, neuron as u32);
                     for step in 0..4 {
                         for lane in 0..LANES {
-                            let keep = if words[step][lane] >> 8 < lost { !bits[c][lane] } else { !0 };
-                            fired[step][lane] &= keep;
+                            fired[step][lane] &= !(bits[c][lane] & below(words[step][lane] >> 8, lost));
                         }
                     }
                 }

@@ -66,7 +66,7 @@ impl Isa {
 
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
             Isa::Portable => "portable",
@@ -159,4 +159,17 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
         #[cfg(not(target_arch = "x86_64"))]
         Isa::Avx512 | Isa::Avx2 => panic!("this CPU has no {isa}"),
     }
+}
+
+/// Adds 256-byte rows, picked at random from a 32 KB table, `repeats` times over a fixed list; returns the number
+/// of additions and a sum that depends on all of them. Timed by the caller, it gives the machine's load ceiling.
+pub fn add_random_rows(isa: Isa, repeats: usize) -> (u64, f32) {
+    let rows: Vec<[f32; 16]> = (0..512).map(|i| [i as f32 * 1e-6; 16]).collect();
+    let stream = crate::philox::Stream::new(0, crate::philox::Purpose::Benchmark, 0, 0);
+    let list: Vec<u16> = (0..4096).map(|i| stream.below_at(i, 128) as u16).collect();
+    let mut sum = 0.0;
+    for _ in 0..repeats {
+        sum += dispatch(isa, forward::Ceiling { rows: &rows, list: &list });
+    }
+    ((repeats * list.len() * 64) as u64, sum)
 }

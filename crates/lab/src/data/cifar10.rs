@@ -14,7 +14,8 @@ const LARGEST: u64 = 100_000 * RECORD as u64;
 
 /// The archive's name at its source.
 pub const ARCHIVE: &str = "cifar-10-binary.tar.gz";
-const FOLDER: &str = "cifar-10-batches-bin";
+/// The folder in it.
+pub const FOLDER: &str = "cifar-10-batches-bin";
 const TRAIN: [&str; 5] =
     ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 const TEST: &str = "test_batch.bin";

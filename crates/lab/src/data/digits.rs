@@ -36,7 +36,7 @@ pub(super) fn load(info: &Info, _folder: &Path, _name: &str) -> Result<Dataset, 
 
 #[cfg(test)]
 mod tests {
-    use crate::data::{Limits, load};
+    use crate::data::{Limits, load, table, verify};
 
     #[test]
     fn complete_and_balanced() {
@@ -51,6 +51,8 @@ mod tests {
             .collect();
         // Published with the data set.
         assert_eq!(all, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+        let digests = [verify::digest(&digits.train), verify::digest(&digits.test)];
+        assert_eq!(digests, table::find("digits").unwrap().content);
         assert_eq!(digits.train.images.iter().max(), Some(&255));
         // The first image of the original: a 0, with this second row.
         assert_eq!(digits.train.label(0), 0);

@@ -10,18 +10,25 @@ mod error;
 pub mod augment;
 pub mod cifar10;
 pub mod digits;
+pub mod fetch;
+pub mod idx;
+pub mod image_folder;
 pub mod location;
+pub mod matlab;
 pub mod normalise;
 pub mod present;
 pub mod subset;
+pub mod svhn;
 pub mod table;
+pub mod unpack;
+pub mod verify;
 
 pub use augment::{Augmentation, augment};
 pub use error::{DataError, Flaw};
 pub use normalise::{Normalisation, Normaliser};
 pub use present::Presentation;
 pub use subset::Limits;
-pub use table::{DATASETS, Info};
+pub use table::{DATASETS, Info, Source};
 
 use leaklab_engine::Shape;
 use std::path::Path;
@@ -116,8 +123,11 @@ pub struct Dataset {
 pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
     let info = table::find(name)?;
     let folder = match info.source {
-        table::Source::Embedded => Default::default(),
-        table::Source::Files => location::folder(data_dir)?,
+        Source::Embedded => Default::default(),
+        Source::Files(_) => location::folder(data_dir)?,
+        Source::Own => data_dir.map(Path::to_owned).ok_or_else(|| {
+            DataError::Request(format!("data set '{name}' is your own: give its folder with --data-dir"))
+        })?,
     };
     let mut dataset = (info.load)(info, &folder, name)?;
     limits.apply(&mut dataset)?;

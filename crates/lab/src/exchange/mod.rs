@@ -4,8 +4,15 @@
 //! Nothing is guessed on the way: what a format cannot express, or what LeakLab has no layer for, is an error
 //! that names the node and the reason. Files come from strangers, so every reader returns an error on any bytes.
 
+mod export;
+mod hdf5;
+mod import;
+pub mod nir;
 pub mod npz;
 pub mod safetensors;
+
+pub use export::{ExportOptions, export};
+pub use import::{ImportOptions, Imported, import};
 
 use std::path::{Path, PathBuf};
 
@@ -33,6 +40,12 @@ pub enum ExchangeError {
         /// What is wrong, with its place in the file.
         reason: String,
     },
+    /// The format cannot say what the network is.
+    #[error("NIR cannot express this network: {0}")]
+    Inexpressible(String),
+    /// A graph is not one of LeakLab's networks.
+    #[error("{0}")]
+    Unmapped(String),
 }
 
 impl ExchangeError {

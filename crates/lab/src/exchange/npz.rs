@@ -17,7 +17,14 @@ const LARGEST_EXPANSION: u64 = 1032;
 /// Reads every array of an archive, in its order. Float64 arrays are rounded to float32; other types are errors.
 pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
     let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
-    parse(&bytes).map_err(|reason| ExchangeError::malformed(path, "npz", reason))
+    parse(&bytes, |_| true).map_err(|reason| ExchangeError::malformed(path, "npz", reason))
+}
+
+/// Reads the one array of that name, whatever the types of the others; `None` if there is none.
+pub fn read_array(path: &Path, name: &str) -> Result<Option<NamedArray>, ExchangeError> {
+    let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
+    let found = parse(&bytes, |other| other == name);
+    Ok(found.map_err(|reason| ExchangeError::malformed(path, "npz", reason))?.pop())
 }
 
 /// Writes the arrays atomically. The bytes depend on the arrays alone: entries carry no time of writing.
@@ -34,7 +41,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<NamedArray>, String> {
+fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>, String> {
     // The end record is the last thing in the file, followed only by a comment of up to 65535 bytes.
     let first = bytes.len().saturating_sub(22 + 65535);
     let end = (first..=bytes.len().saturating_sub(22))
@@ -62,11 +69,14 @@ fn parse(bytes: &[u8]) -> Result<Vec<NamedArray>, String> {
             size: word(24)?,
             local: word(42)? as usize,
         };
-        let data = entry.data(bytes).map_err(|reason| format!("entry '{name}': {reason}"))?;
+        at += 46 + name_len + extra_len + comment_len;
         let name = name.strip_suffix(".npy").unwrap_or(name);
+        if !wanted(name) {
+            continue;
+        }
+        let data = entry.data(bytes).map_err(|reason| format!("entry '{name}': {reason}"))?;
         let (shape, values) = parse_npy(&data).map_err(|reason| format!("array '{name}': {reason}"))?;
         arrays.push((name.to_owned(), shape, values));
-        at += 46 + name_len + extra_len + comment_len;
     }
     Ok(arrays)
 }
@@ -302,26 +312,26 @@ mod tests {
     fn reads_what_numpy_writes() {
         // numpy.savez(f, a=np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), b=np.array([.5, 2.])) and
         // savez_compressed(f, z=np.zeros((4, 5), "f4")), NumPy 2.4.
-        let plain = parse(include_bytes!("testdata/plain.npz")).unwrap();
+        let plain = parse(include_bytes!("testdata/plain.npz"), |_| true).unwrap();
         assert_eq!(plain[0], ("a".into(), vec![2, 3], vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
         assert_eq!(plain[1], ("b".into(), vec![2], vec![0.5, 2.0]));
-        let compressed = parse(include_bytes!("testdata/compressed.npz")).unwrap();
+        let compressed = parse(include_bytes!("testdata/compressed.npz"), |_| true).unwrap();
         assert_eq!(compressed[0], ("z".into(), vec![4, 5], vec![0.0; 20]));
     }
 
     #[test]
     fn any_bytes_are_an_error_and_never_a_panic() {
         let good = example();
-        let original = parse(&good).unwrap();
+        let original = parse(&good, |_| true).unwrap();
         for cut in 0..good.len() {
-            assert!(parse(&good[..cut]).is_err(), "{cut} bytes of {} were accepted", good.len());
+            assert!(parse(&good[..cut], |_| true).is_err(), "{cut} bytes of {} were accepted", good.len());
         }
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bad = good.clone();
                 bad[at] ^= flip;
                 // A changed name still reads, but the checksum lets no changed value through.
-                for (name, shape, values) in parse(&bad).unwrap_or_default() {
+                for (name, shape, values) in parse(&bad, |_| true).unwrap_or_default() {
                     let same = original.iter().any(|(_, s, v)| *s == shape && *v == values);
                     assert!(same, "byte {at} changed array '{name}' unnoticed");
                 }

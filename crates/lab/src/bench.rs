@@ -1,0 +1,367 @@
+//! How fast this machine runs a network, beside the fastest it could add at all.
+//!
+//! Every figure of one report comes from one run, so that ratios mean something on a busy machine; times are
+//! medians with their range. An operation is one synaptic operation in one pass: inference does each once,
+//! training three times (forward, gradient of the spikes, gradient of the weights; the first layer's input
+//! needs no gradient).
+
+use leaklab_engine::encode::{Encoding, encode};
+use leaklab_engine::optimiser::Optimiser;
+use leaklab_engine::philox::{Purpose, Stream};
+use leaklab_engine::simd::add_random_rows;
+use leaklab_engine::{
+    Architecture, Gradient, Input, InputError, Isa, LayerKind, Masks, Network, NetworkError, Neuron, Packed,
+    Scratch, infer, train_batch,
+};
+use serde::Serialize;
+use std::time::Instant;
+
+/// What to time.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Time steps.
+    pub time_steps: usize,
+    /// Images of a mini-batch.
+    pub batch: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Measurements of each kind.
+    pub repeats: usize,
+    /// Instruction set.
+    pub isa: Isa,
+    /// Share of neurons dropped in training.
+    pub dropout: f32,
+    /// Whether to time training too.
+    pub train: bool,
+}
+
+/// Seconds and operations of one kind of work.
+#[derive(Debug, Clone, Serialize)]
+pub struct Timing {
+    /// Median wall time per image.
+    pub seconds_per_image: f64,
+    /// Shortest and longest.
+    pub seconds_per_image_range: [f64; 2],
+    /// Synaptic operations per second, over all threads.
+    pub operations_per_second: f64,
+    /// Of the machine's load ceiling.
+    pub fraction_of_ceiling: f64,
+}
+
+/// Spike rate of one layer.
+#[derive(Debug, Clone, Serialize)]
+pub struct LayerRate {
+    /// The layer.
+    pub layer: String,
+    /// Spikes per neuron and step.
+    pub spike_rate: f64,
+}
+
+/// What was measured, and on what.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The network's notation.
+    pub network: String,
+    /// Time constant in steps; `inf` for none.
+    pub tau: String,
+    /// Time steps.
+    pub time_steps: usize,
+    /// Images of a mini-batch.
+    pub batch: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Instruction set.
+    pub isa: String,
+    /// The processor, where the system tells.
+    pub processor: Option<String>,
+    /// Forward, backward and optimiser.
+    pub train: Option<Timing>,
+    /// Forward.
+    pub infer: Timing,
+    /// Encoding one image, on one thread.
+    pub encode_seconds_per_image: f64,
+    /// Per hidden layer.
+    pub spike_rate: Vec<LayerRate>,
+    /// Mean over the batch.
+    pub synops_per_image: f64,
+    /// Additions per second that the threads reach together when each needs one load from the nearest cache.
+    pub ceiling_operations_per_second: f64,
+    /// Most memory the process has held, where the system tells.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// Why a benchmark could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The network is not valid.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The input is not valid.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// No scale of a layer's weights gives the wanted spike rate.
+    #[error(
+        "no scale of the weights of '{layer}' gives a spike rate of {wanted}; the nearest found was {found:.4}"
+    )]
+    Calibration {
+        /// The layer.
+        layer: String,
+        /// Rate asked for.
+        wanted: f64,
+        /// Rate reached.
+        found: f64,
+    },
+    /// The thread pool could not be made.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// Threads asked for.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// Smooth random pictures with values in [-1, 1], whose mean magnitude is that of normalised photographs.
+pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
+    let shape = architecture.input();
+    let waves = 24;
+    (0..count)
+        .map(|picture| {
+            let stream = Stream::new(1, Purpose::Benchmark, 0, picture as u32);
+            let mut image = vec![0.0f32; shape.neurons()];
+            for wave in 0..waves {
+                let at = |i: usize| stream.uniform_at(wave * 8 + i);
+                let size = 1 + wave / 3;
+                let (fy, fx) = (at(0) * size as f32, at(1) * size as f32);
+                for channel in 0..shape.channels {
+                    let amplitude = (0.6 + 0.4 * at(3 + channel % 4)) / size as f32;
+                    let phase = std::f32::consts::TAU * (at(2) + 0.1 * at(3 + channel % 4));
+                    for y in 0..shape.height {
+                        for x in 0..shape.width {
+                            let angle =
+                                fy * y as f32 / shape.height as f32 + fx * x as f32 / shape.width as f32;
+                            image[(channel * shape.height + y) * shape.width + x] +=
+                                amplitude * (std::f32::consts::TAU * angle + phase).sin();
+                        }
+                    }
+                }
+            }
+            let mean_square = image.iter().map(|x| x * x).sum::<f32>() / image.len() as f32;
+            let scale = 0.5 / mean_square.sqrt().max(f32::MIN_POSITIVE);
+            image.iter().map(|x| (x * scale).clamp(-1.0, 1.0)).collect()
+        })
+        .collect()
+}
+
+/// Mean spike rate of each hidden layer over some pictures.
+fn spike_rates(packed: &Packed, time_steps: usize, images: &[Vec<f32>]) -> Result<Vec<f64>, InputError> {
+    let shape = packed.architecture().input();
+    let hidden = packed.architecture().hidden().len();
+    let show = |i: usize, input: &mut Input| {
+        encode(&images[i], shape, &Encoding::clean(time_steps), 0, 0, i as u32, input);
+    };
+    let counts = infer(packed, time_steps, images.len(), &Scratch::default(), show, |_, trace| {
+        (0..hidden).map(|layer| trace.spikes(layer).count()).collect::<Vec<u64>>()
+    })?;
+    let neurons = packed.architecture().hidden().iter().map(|layer| layer.output.neurons());
+    let rate = |(layer, neurons): (usize, usize)| {
+        let spikes: u64 = counts.iter().map(|c| c[layer]).sum();
+        spikes as f64 / (neurons * time_steps * images.len()) as f64
+    };
+    Ok(neurons.enumerate().map(rate).collect())
+}
+
+/// Scales the weights layer by layer until every hidden conv and fully connected layer fires at `rate`.
+pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Result<(), BenchError> {
+    let layers = network.architecture.layers().to_vec();
+    let images = pictures(&network.architecture, 4);
+    for (index, layer) in layers.iter().enumerate() {
+        let Some(parameter) = layer.parameter.filter(|_| layer.kind != LayerKind::Output) else { continue };
+        // Layers above do not matter for this one: a network cut off here runs faster.
+        let notation = network.architecture.to_string();
+        let kept: Vec<&str> = notation.split('-').take(index + 2).collect();
+        let cut = Architecture::parse(&format!("{}-1o", kept.join("-"))).expect("a prefix is a network");
+        let parameter = network.architecture.parameters()[parameter].clone();
+        let range = parameter.offset..parameter.offset + parameter.len;
+        let original = network.weights[range.clone()].to_vec();
+        let (mut low, mut high) = (1e-3f64, 1e3f64);
+        let mut scale = 1.0;
+        let mut found = 0.0;
+        for _ in 0..24 {
+            let mut part = Network::new(cut.clone(), network.neuron);
+            for (w, o) in network.weights[range.clone()].iter_mut().zip(&original) {
+                *w = o * scale as f32;
+            }
+            part.weights[..range.end].copy_from_slice(&network.weights[..range.end]);
+            found = spike_rates(&Packed::new(&part, settings.isa)?, settings.time_steps, &images)?[index];
+            if (found / rate - 1.0).abs() < 0.01 {
+                break;
+            }
+            if found < rate {
+                low = scale;
+            } else {
+                high = scale;
+            }
+            scale = (low * high).sqrt();
+        }
+        if (found / rate - 1.0).abs() > 0.1 {
+            return Err(BenchError::Calibration { layer: layer.name.clone(), wanted: rate, found });
+        }
+    }
+    Ok(())
+}
+
+fn median_timing(mut seconds: Vec<f64>, operations: f64, ceiling: f64) -> Timing {
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
+    let operations_per_second = operations / median;
+    Timing {
+        seconds_per_image: median,
+        seconds_per_image_range: [seconds[0], seconds[seconds.len() - 1]],
+        operations_per_second,
+        fraction_of_ceiling: operations_per_second / ceiling,
+    }
+}
+
+/// Additions per second of all threads together.
+fn ceiling(isa: Isa, threads: usize) -> f64 {
+    let one = || {
+        // A few milliseconds each; the best of several, since anything else on the machine only slows it.
+        let trial = |_| {
+            let start = Instant::now();
+            let (operations, sum) = add_random_rows(isa, 400);
+            std::hint::black_box(sum);
+            operations as f64 / start.elapsed().as_secs_f64()
+        };
+        (0..12).map(trial).fold(0.0, f64::max)
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("the worker cannot panic")).sum()
+    })
+}
+
+/// Times inference and training of `network` on `images` (used in turn; synthetic pictures if there are none).
+pub fn run(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Result<Report, BenchError> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(settings.threads)
+        .build()
+        .map_err(|e| BenchError::Threads { threads: settings.threads, reason: e.to_string() })?;
+    let made;
+    let images = if images.is_empty() {
+        made = pictures(&network.architecture, settings.batch.min(64));
+        &made
+    } else {
+        images
+    };
+    pool.install(|| measure(network, settings, images))
+}
+
+fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Result<Report, BenchError> {
+    let Settings { time_steps, batch, isa, .. } = *settings;
+    let shape = network.architecture.input();
+    let encoding = Encoding::clean(time_steps);
+    let show = |i: usize, input: &mut Input| {
+        encode(&images[i % images.len()], shape, &encoding, 0, 0, i as u32, input);
+    };
+    let packed = Packed::new(network, isa)?;
+    let scratch = Scratch::default();
+    let synops: Vec<Vec<u64>> = infer(&packed, time_steps, batch, &scratch, show, |_, trace| trace.synops())?;
+    let total =
+        |skip: usize| synops.iter().flat_map(|image| &image[skip..]).sum::<u64>() as f64 / batch as f64;
+    let (all, hidden) = (total(0), total(1));
+    let ceiling_before = ceiling(isa, settings.threads);
+    let mut inferring = Vec::new();
+    for _ in 0..settings.repeats {
+        let start = Instant::now();
+        let classes = infer(&packed, time_steps, batch, &scratch, show, |_, trace| trace.class())?;
+        std::hint::black_box(classes);
+        inferring.push(start.elapsed().as_secs_f64() / batch as f64);
+    }
+    let mut training = Vec::new();
+    if settings.train {
+        let mut network = network.clone();
+        let optimiser = Optimiser::SGD;
+        let mut state = optimiser.start(network.weights.len());
+        let mut gradients = vec![0.0; network.weights.len()];
+        for repeat in 0..=settings.repeats {
+            let start = Instant::now();
+            let packed = Packed::new(&network, isa)?;
+            let architecture = packed.architecture();
+            let prepare = |i: usize, input: &mut Input, masks: &mut Masks| {
+                show(i, input);
+                masks.draw(settings.dropout, 0, 0, i as u32, architecture);
+                i % architecture.classes()
+            };
+            let mode = Gradient::StraightThrough;
+            train_batch(
+                &packed,
+                time_steps,
+                batch,
+                mode,
+                &scratch,
+                prepare,
+                |_, t| t.class(),
+                &mut gradients,
+            )?;
+            // A learning rate of zero does all the work and leaves the activity as it is.
+            optimiser.step(&mut network.weights, &gradients, &mut state, 0.0);
+            if repeat > 0 {
+                training.push(start.elapsed().as_secs_f64() / batch as f64);
+            }
+        }
+    }
+    let ceiling = ceiling(isa, settings.threads).max(ceiling_before);
+    let mut encoding_times: Vec<f64> = (0..9)
+        .map(|i| {
+            let mut input = Input::silent(shape, time_steps);
+            let start = Instant::now();
+            show(i, &mut input);
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    encoding_times.sort_by(f64::total_cmp);
+    let sample: Vec<Vec<f32>> = images.iter().take(8).cloned().collect();
+    let rates = spike_rates(&packed, time_steps, &sample)?;
+    let Neuron { tau, .. } = network.neuron;
+    Ok(Report {
+        network: network.architecture.to_string(),
+        tau: tau.to_string(),
+        time_steps,
+        batch,
+        threads: settings.threads,
+        isa: isa.to_string(),
+        processor: processor(),
+        train: settings.train.then(|| median_timing(training, all * 2.0 + hidden, ceiling)),
+        infer: median_timing(inferring, all, ceiling),
+        encode_seconds_per_image: encoding_times[encoding_times.len() / 2],
+        spike_rate: network
+            .architecture
+            .hidden()
+            .iter()
+            .zip(rates)
+            .map(|(layer, spike_rate)| LayerRate { layer: layer.name.clone(), spike_rate })
+            .collect(),
+        synops_per_image: all,
+        ceiling_operations_per_second: ceiling,
+        peak_rss_bytes: peak_rss(),
+    })
+}
+
+/// The first line of a Linux system file that starts with `key`, after its colon.
+fn system_line(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Most memory this process has held.
+pub fn peak_rss() -> Option<u64> {
+    let text = system_line("/proc/self/status", "VmHWM")?;
+    text.strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
+}
+
+/// The processor's name.
+pub fn processor() -> Option<String> {
+    system_line("/proc/cpuinfo", "model name")
+}

@@ -1,0 +1,276 @@
+//! Fetching a data set from its publisher, or from a mirror when the publisher is away.
+//!
+//! A download grows in `NAME.partial` beside its place and is renamed into it only when its SHA-256 is right. A
+//! broken connection leaves the partial file for the next attempt to resume; a wrong checksum or a full disk
+//! leaves nothing.
+
+use super::verify::{file_digest, hexadecimal};
+use super::{DataError, Info, unpack};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What happens during a fetch, for whoever watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A file is there already, whole and right.
+    Present {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A download starts, or resumes after `have` bytes.
+    Start {
+        /// Where from.
+        address: String,
+        /// Bytes that are there already.
+        have: u64,
+        /// Bytes of the whole file.
+        size: u64,
+    },
+    /// So many bytes of the file are there.
+    Progress {
+        /// Bytes.
+        have: u64,
+    },
+    /// An address did not give the file; the next one is tried.
+    Skipped {
+        /// Where from.
+        address: String,
+        /// Why not.
+        reason: String,
+    },
+    /// An archive is being unpacked.
+    Unpack {
+        /// Where to.
+        path: PathBuf,
+    },
+    /// A file is complete and right.
+    Done {
+        /// The file or folder.
+        path: PathBuf,
+    },
+}
+
+/// A file to fetch: a [`super::table::Remote`] whose addresses may be anywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Download {
+    /// Where it is kept, under the folder of data sets.
+    pub path: String,
+    /// The addresses to try, in order.
+    pub addresses: Vec<String>,
+    /// Its SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The folder its archive unpacks to.
+    pub unpacks_to: Option<String>,
+}
+
+/// Why an address did not give its file.
+enum Failure {
+    /// Try elsewhere; what has come is good.
+    Address(String),
+    /// Try elsewhere, from the start.
+    Content(String),
+    /// No address can help.
+    Fatal(DataError),
+}
+
+/// Fetches a data set into `folder`.
+pub fn fetch(info: &Info, folder: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
+    for remote in info.files() {
+        let download = Download {
+            path: remote.path.to_owned(),
+            addresses: remote.addresses.iter().map(|&a| a.to_owned()).collect(),
+            sha256: remote.sha256.to_owned(),
+            size: remote.size,
+            unpacks_to: remote.unpacks_to.map(str::to_owned),
+        };
+        fetch_file(&download, folder, watch)?;
+    }
+    Ok(())
+}
+
+/// Fetches one file into `folder` and unpacks it if it is an archive.
+pub fn fetch_file(download: &Download, folder: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
+    let target = folder.join(&download.path);
+    if let Some(unpacked) =
+        download.unpacks_to.as_ref().map(|name| folder.join(name)).filter(|path| path.is_dir())
+    {
+        watch(Event::Present { path: unpacked });
+        return Ok(());
+    }
+    if target.is_file() && file_digest(&target)? == download.sha256 {
+        watch(Event::Present { path: target.clone() });
+    } else {
+        let parent = target.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).map_err(DataError::io(parent))?;
+        from_any(download, &target, watch)?;
+        watch(Event::Done { path: target.clone() });
+    }
+    if let Some(name) = &download.unpacks_to {
+        let to = folder.join(name);
+        watch(Event::Unpack { path: to.clone() });
+        unpack::unpack(&target, name, &to)?;
+        fs::remove_file(&target).map_err(DataError::io(&target))?;
+        watch(Event::Done { path: to });
+    }
+    Ok(())
+}
+
+/// Downloads from the first address that gives the file.
+fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
+    let mut partial = target.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_connect(Some(Duration::from_secs(20)))
+        .timeout_recv_response(Some(Duration::from_secs(60)))
+        .timeout_recv_body(Some(Duration::from_secs(6 * 3600)))
+        .user_agent(concat!("leaklab/", env!("CARGO_PKG_VERSION")))
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let mut reasons = Vec::new();
+    for address in &download.addresses {
+        // A connection that breaks is tried again as long as each attempt brings something.
+        let mut before = None;
+        let failure = loop {
+            match from_one(&agent, address, download, &partial, watch) {
+                Ok(()) => return fs::rename(&partial, target).map_err(DataError::io(target)),
+                Err(Failure::Address(reason)) => {
+                    let now = fs::metadata(&partial).map(|m| m.len()).unwrap_or(0);
+                    if before.replace(now).is_none_or(|before| now > before) && now > 0 {
+                        continue;
+                    }
+                    break reason;
+                }
+                Err(Failure::Content(reason)) => {
+                    let _ = fs::remove_file(&partial);
+                    break reason;
+                }
+                Err(Failure::Fatal(error)) => {
+                    let _ = fs::remove_file(&partial);
+                    return Err(error);
+                }
+            }
+        };
+        watch(Event::Skipped { address: address.clone(), reason: failure.clone() });
+        reasons.push(format!("{address}: {failure}"));
+    }
+    let kept = match fs::metadata(&partial) {
+        Ok(found) if found.len() > 0 => {
+            format!(" ({} bytes are kept; the next fetch resumes there)", found.len())
+        }
+        _ => {
+            let _ = fs::remove_file(&partial);
+            String::new()
+        }
+    };
+    Err(DataError::Request(format!("no address gave {}{kept}: {}", download.path, reasons.join("; "))))
+}
+
+fn from_one(
+    agent: &ureq::Agent,
+    address: &str,
+    download: &Download,
+    partial: &Path,
+    watch: &mut dyn FnMut(Event),
+) -> Result<(), Failure> {
+    let on_disk = |error: std::io::Error| Failure::Fatal(DataError::io(partial)(error));
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(partial)
+        .map_err(on_disk)?;
+    let mut have = file.metadata().map_err(on_disk)?.len();
+    if have > download.size {
+        file.set_len(0).map_err(on_disk)?;
+        have = 0;
+    }
+    let mut hash = Sha256::new();
+    if have < download.size {
+        let mut request = agent.get(address);
+        if have > 0 {
+            request = request.header("Range", format!("bytes={have}-"));
+        }
+        let mut response = request.call().map_err(|error| Failure::Address(error.to_string()))?;
+        match response.status().as_u16() {
+            206 if have > 0 && resumes_at(&response, have) => {}
+            200 | 206 => {
+                // The server does not resume, or not there: start over.
+                file.set_len(0).map_err(on_disk)?;
+                if response.status().as_u16() == 206 {
+                    return Err(Failure::Content(
+                        "the server resumed at another place than asked".to_owned(),
+                    ));
+                }
+                have = 0;
+            }
+            status => return Err(Failure::Address(format!("the server answered {status}"))),
+        }
+        watch(Event::Start { address: address.to_owned(), have, size: download.size });
+        rehash(&mut file, have, &mut hash).map_err(on_disk)?;
+        let mut body = response.body_mut().as_reader();
+        let mut buffer = vec![0; 1 << 16];
+        while have < download.size {
+            let read = match body.read(&mut buffer) {
+                Ok(0) => 0,
+                Ok(n) => n,
+                Err(error) => {
+                    return Err(Failure::Address(format!("the connection broke at byte {have}: {error}")));
+                }
+            };
+            if read == 0 {
+                return Err(Failure::Address(format!(
+                    "the connection ended at byte {have} of {}",
+                    download.size
+                )));
+            }
+            let wanted = (download.size - have).min(read as u64) as usize;
+            if wanted < read {
+                return Err(Failure::Content(format!(
+                    "it is larger than the {} bytes it should have",
+                    download.size
+                )));
+            }
+            file.write_all(&buffer[..read]).map_err(on_disk)?;
+            hash.update(&buffer[..read]);
+            have += read as u64;
+            watch(Event::Progress { have });
+        }
+    } else {
+        rehash(&mut file, have, &mut hash).map_err(on_disk)?;
+    }
+    file.sync_all().map_err(on_disk)?;
+    let found = hexadecimal(&hash.finalize());
+    if found != download.sha256 {
+        return Err(Failure::Content(format!("its SHA-256 is {found}, not {}", download.sha256)));
+    }
+    Ok(())
+}
+
+/// Whether a partial answer starts at the byte asked for.
+fn resumes_at(response: &ureq::http::Response<ureq::Body>, have: u64) -> bool {
+    let range = response.headers().get("content-range").and_then(|value| value.to_str().ok());
+    range.is_some_and(|range| range.trim_start().starts_with(&format!("bytes {have}-")))
+}
+
+/// Hashes what is there already and leaves the file at its end.
+fn rehash(file: &mut File, have: u64, hash: &mut Sha256) -> std::io::Result<()> {
+    use std::io::{Seek, SeekFrom};
+    file.seek(SeekFrom::Start(0))?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut left = have;
+    while left > 0 {
+        let part = left.min(buffer.len() as u64) as usize;
+        file.read_exact(&mut buffer[..part])?;
+        hash.update(&buffer[..part]);
+        left -= part as u64;
+    }
+    Ok(())
+}

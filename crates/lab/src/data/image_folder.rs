@@ -1,0 +1,150 @@
+//! `image-folder`: one's own images, a folder of PNG or JPEG files per class.
+//!
+//! The folder is `--data-dir`. It holds `train` and `test` with a folder per class in each, or the class folders
+//! themselves; then every fifth file of a class, by name, is for testing. Classes are numbered by name. Images
+//! become 3x32x32, or 3xHxW as `image-folder:HxW`: scaled to that size, whatever their proportions, with
+//! transparent parts black.
+
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
+use image::imageops::FilterType;
+use leaklab_engine::Shape;
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// The longest side of an image that is read, in pixels.
+const LONGEST: u32 = 16_384;
+/// The largest side to scale to, in pixels.
+const LARGEST: usize = 512;
+
+/// Loads the class folders of `folder`.
+pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, DataError> {
+    let shape = size(info, name)?;
+    let divided = folder.join("train").is_dir() && folder.join("test").is_dir();
+    let train_folder = if divided { folder.join("train") } else { folder.to_owned() };
+    let class_names = classes(&train_folder)?;
+    if class_names.len() < 2 || class_names.len() > 256 {
+        return Err(DataError::Missing {
+            name: name.to_owned(),
+            folder: train_folder,
+            remedy: format!("it has {} class folders, where 2 to 256 are needed", class_names.len()),
+        });
+    }
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (class, class_name) in class_names.iter().enumerate() {
+        let files = images(&train_folder.join(class_name))?;
+        if divided {
+            train.extend(files.into_iter().map(|file| (file, class as u8)));
+            let files = images(&folder.join("test").join(class_name))?;
+            test.extend(files.into_iter().map(|file| (file, class as u8)));
+        } else {
+            for (i, file) in files.into_iter().enumerate() {
+                if i % 5 == 4 { &mut test } else { &mut train }.push((file, class as u8));
+            }
+        }
+    }
+    if let Some(other) = divided
+        .then(|| classes(&folder.join("test")))
+        .transpose()?
+        .into_iter()
+        .flatten()
+        .find(|c| !class_names.contains(c))
+    {
+        return Err(DataError::Request(format!(
+            "{}: a class that {} does not have",
+            folder.join("test").join(other).display(),
+            train_folder.display()
+        )));
+    }
+    if train.is_empty() || test.is_empty() {
+        return Err(DataError::Missing {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+            remedy: "each class folder needs PNG or JPEG files, five at least if there is no test folder"
+                .to_owned(),
+        });
+    }
+    let dataset = Dataset {
+        name: name.to_owned(),
+        shape,
+        classes: class_names.len(),
+        class_names,
+        train: split(&train, shape, 0)?,
+        test: split(&test, shape, TEST_SAMPLES)?,
+    };
+    Ok(dataset)
+}
+
+/// The size that a name asks for.
+fn size(info: &Info, name: &str) -> Result<Shape, DataError> {
+    let Some((_, size)) = name.split_once(':') else { return Ok(info.shape) };
+    let side = |text: &str| text.parse().ok().filter(|side| (1..=LARGEST).contains(side));
+    let sides = size.split_once('x').and_then(|(h, w)| Some((side(h)?, side(w)?)));
+    let (height, width) = sides.ok_or_else(|| {
+        DataError::Request(format!(
+            "'{name}' does not end in a size like 32x32, each side from 1 to {LARGEST}"
+        ))
+    })?;
+    Ok(Shape { channels: 3, height, width })
+}
+
+/// Sorted entries of a folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let read = std::fs::read_dir(folder).map_err(DataError::io(folder))?;
+    let mut paths = read
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(DataError::io(folder))?;
+    paths.retain(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    paths.sort();
+    Ok(paths)
+}
+
+fn classes(folder: &Path) -> Result<Vec<String>, DataError> {
+    let folders = entries(folder)?.into_iter().filter(|path| path.is_dir());
+    Ok(folders.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+}
+
+fn images(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let wanted = |path: &PathBuf| {
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        ["png", "jpg", "jpeg"].contains(&ending.as_str())
+    };
+    Ok(entries(folder)?.into_iter().filter(wanted).collect())
+}
+
+fn split(files: &[(PathBuf, u8)], shape: Shape, first: u32) -> Result<Split, DataError> {
+    let images = files
+        .par_iter()
+        .map(|(path, _)| {
+            let bytes = std::fs::read(path).map_err(DataError::io(path))?;
+            parse(&bytes, shape).map_err(|flaw| flaw.of(path))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Split::new(images.concat(), files.iter().map(|file| file.1).collect(), first))
+}
+
+/// An image file scaled to `shape`, `[channel][row][column]`.
+pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
+    let wrong =
+        |error: image::ImageError| Flaw::new(0, format!("not a PNG or JPEG that can be read: {error}"));
+    let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|e| wrong(e.into()))?;
+    let mut limits = image::Limits::default();
+    limits.max_image_width = Some(LONGEST);
+    limits.max_image_height = Some(LONGEST);
+    limits.max_alloc = Some(256 << 20);
+    reader.limits(limits);
+    let image = reader.decode().map_err(wrong)?;
+    let mut image = image.into_rgba8();
+    for pixel in image.pixels_mut() {
+        let [r, g, b, a] = pixel.0;
+        let [r, g, b] = [r, g, b].map(|x| (u16::from(x) * u16::from(a) / 255) as u8);
+        pixel.0 = [r, g, b, 255];
+    }
+    let (width, height) = (shape.width as u32, shape.height as u32);
+    if image.dimensions() != (width, height) {
+        image = image::imageops::resize(&image, width, height, FilterType::Triangle);
+    }
+    Ok((0..3).flat_map(|channel| image.pixels().map(move |pixel| pixel.0[channel])).collect())
+}

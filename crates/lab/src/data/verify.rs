@@ -1,0 +1,78 @@
+//! Whether a data set is the one everybody else has.
+//!
+//! What counts is what is loaded: the SHA-256 of every label and pixel is the same from an archive, its unpacked
+//! folder, or a recompressed copy.
+
+use super::{DataError, Dataset, Info, Limits, Split, load};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::io::Read;
+use std::path::Path;
+
+/// SHA-256 of a split in hexadecimal: all labels, then all images.
+pub fn digest(split: &Split) -> String {
+    hexadecimal(&Sha256::new().chain_update(&split.labels).chain_update(&split.images).finalize())
+}
+
+/// SHA-256 of a file in hexadecimal.
+pub fn file_digest(path: &Path) -> Result<String, DataError> {
+    let mut file = std::fs::File::open(path).map_err(DataError::io(path))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(DataError::io(path))? {
+            0 => return Ok(hexadecimal(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes every byte");
+        text
+    })
+}
+
+/// What a check of a data set found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was checked.
+    pub what: String,
+    /// The value found.
+    pub found: String,
+    /// The value it should have; none if it is not known.
+    pub expected: Option<String>,
+}
+
+impl Finding {
+    /// Whether the value is the right one, as far as that is known.
+    pub fn is_right(&self) -> bool {
+        self.expected.as_ref().is_none_or(|expected| *expected == self.found)
+    }
+}
+
+/// Loads a data set and compares it with what is published: publisher's files that are there, numbers of images,
+/// and contents.
+pub fn verify(info: &Info, name: &str, folder: &Path) -> Result<(Dataset, Vec<Finding>), DataError> {
+    let mut findings = Vec::new();
+    for remote in info.files() {
+        let path = folder.join(remote.path);
+        if path.is_file() && remote.unpacks_to.is_none() {
+            let found = file_digest(&path)?;
+            let official = found == remote.sha256;
+            let (what, expected) = (format!("SHA-256 of {}", remote.path), official.then(|| found.clone()));
+            findings.push(Finding { what, found, expected });
+        }
+    }
+    let dataset = load(name, Some(folder), &Limits::NONE)?;
+    let splits = [("train", &dataset.train, info.train), ("test", &dataset.test, info.test)];
+    for ((which, split, count), content) in splits.into_iter().zip(info.content) {
+        let number = |n: usize| n.to_string();
+        let expected = (count > 0).then(|| number(count));
+        findings.push(Finding { what: format!("{which} images"), found: number(split.len()), expected });
+        let expected = (!content.is_empty()).then(|| content.to_owned());
+        findings.push(Finding { what: format!("{which} content"), found: digest(split), expected });
+    }
+    Ok((dataset, findings))
+}

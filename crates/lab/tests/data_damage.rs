@@ -1,0 +1,213 @@
+//! Damaged files: 16,000 mutations of good ones through every reader, in a process that may use little memory.
+//!
+//! An error is fine, and so is success where the damage hit only pixels; a panic or a huge allocation is not.
+
+use leaklab_engine::Shape;
+use leaklab_engine::philox::{Purpose, Stream};
+use leaklab_lab::data::{Flaw, Limits, cifar10, idx, image_folder, load, svhn};
+use std::io::Write;
+
+const GREY: Shape = Shape { channels: 1, height: 28, width: 28 };
+const COLOUR: Shape = Shape { channels: 3, height: 32, width: 32 };
+const MUTATIONS: usize = 2000;
+
+fn records() -> Vec<u8> {
+    (0..3 * 3073).map(|i| if i % 3073 == 0 { 7 } else { (i % 256) as u8 }).collect()
+}
+
+fn idx_images(count: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> = [0x803, count, 28, 28].iter().flat_map(|x: &u32| x.to_be_bytes()).collect();
+    bytes.extend((0..count * 784).map(|i| (i % 199) as u8));
+    bytes
+}
+
+fn idx_labels(count: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> = [0x801, count].iter().flat_map(|x: &u32| x.to_be_bytes()).collect();
+    bytes.extend((0..count).map(|i| (i % 10) as u8));
+    bytes
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn picture(format: image::ImageFormat) -> Vec<u8> {
+    let image =
+        image::RgbImage::from_fn(24, 18, |x, y| image::Rgb([x as u8 * 9, y as u8 * 11, (x * y) as u8]));
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+type Reader = fn(&[u8]) -> Result<(), Flaw>;
+
+/// Every reader with a good file.
+fn readers() -> Vec<(&'static str, Vec<u8>, Reader)> {
+    let unzipped = |bytes: &[u8]| idx::parse_images(&idx::decompress(bytes.to_vec())?, GREY).map(drop);
+    vec![
+        ("cifar10", records(), |b| cifar10::parse(b, &mut Vec::new(), &mut Vec::new())),
+        ("idx images", idx_images(3), |b| idx::parse_images(b, GREY).map(drop)),
+        ("idx labels", idx_labels(60), |b| idx::parse_labels(b, 10).map(drop)),
+        ("idx gzip", gzip(&idx_images(3)), unzipped),
+        ("svhn compressed", include_bytes!("fixtures/svhn-compressed.mat").to_vec(), |b| {
+            svhn::parse(b).map(drop)
+        }),
+        ("svhn plain", include_bytes!("fixtures/svhn-plain.mat").to_vec(), |b| svhn::parse(b).map(drop)),
+        ("png", picture(image::ImageFormat::Png), |b| image_folder::parse(b, COLOUR).map(drop)),
+        ("jpeg", picture(image::ImageFormat::Jpeg), |b| image_folder::parse(b, COLOUR).map(drop)),
+    ]
+}
+
+/// One of: cut short, random bytes, single bytes changed (mostly in the first 200, where the lengths are),
+/// four bytes made huge, a piece doubled or taken out, all random.
+fn mutate(good: &[u8], stream: Stream) -> Vec<u8> {
+    let mut at = 0;
+    let mut draw = |bound: usize| {
+        at += 1;
+        stream.below_at(at, bound.max(1) as u64) as usize
+    };
+    let mut bytes = good.to_vec();
+    let near = |draw: &mut dyn FnMut(usize) -> usize| {
+        let end = if draw(4) > 0 { good.len().min(200) } else { good.len() };
+        draw(end)
+    };
+    match draw(6) {
+        0 => bytes.truncate(draw(good.len())),
+        1 => {
+            for _ in 0..1 + draw(8) {
+                let i = near(&mut draw);
+                bytes[i] = draw(256) as u8;
+            }
+        }
+        2 => {
+            let i = near(&mut draw);
+            let huge = [[0xFF; 4], [0x7F, 0xFF, 0xFF, 0xFF], [0; 4], [0xFF, 0xFF, 0xFF, 0x7F]][draw(4)];
+            bytes.iter_mut().skip(i).zip(huge).for_each(|(byte, new)| *byte = new);
+        }
+        3 => {
+            let (from, length) = (draw(good.len()), draw(64));
+            let piece: Vec<u8> = good[from..].iter().take(length).copied().collect();
+            let to = draw(good.len());
+            bytes.splice(to..to, piece);
+        }
+        4 => {
+            let from = draw(good.len());
+            bytes.drain(from..(from + 1 + draw(64)).min(good.len()));
+        }
+        _ => {
+            let keep = draw(40).min(good.len());
+            let end = keep + draw(600);
+            bytes = good[..keep].to_vec();
+            bytes.extend((keep..end).map(|_| draw(256) as u8));
+        }
+    }
+    bytes
+}
+
+/// What the next test runs in a process of its own.
+#[test]
+#[ignore = "run by mutated_files_give_errors in a process of little memory"]
+fn mutated_files_in_little_memory() {
+    for (number, (name, good, read)) in readers().into_iter().enumerate() {
+        read(&good).unwrap_or_else(|flaw| panic!("{name}: {flaw:?}"));
+        let mut errors = 0;
+        for i in 0..MUTATIONS {
+            let bad = mutate(&good, Stream::new(17, Purpose::Benchmark, number as u32, i as u32));
+            if let Err(flaw) = read(&bad) {
+                assert!(flaw.reason.len() > 10, "{name}: {flaw:?}");
+                assert!(flaw.offset <= 16 * bad.len() as u64 + 100_000, "{name}: {flaw:?}");
+                errors += 1;
+            }
+        }
+        println!("{name}: {errors} errors in {MUTATIONS} mutated files");
+        assert!(errors > MUTATIONS / 4, "{name}: only {errors} errors, the mutations are too tame");
+        for empty in [&[][..], &[0], &good[..1]] {
+            assert!(read(empty).is_err(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn mutated_files_give_errors() {
+    let program = std::env::current_exe().unwrap();
+    // Half a gigabyte of addresses: a length that is believed ends the process.
+    let script = if cfg!(unix) { "ulimit -v 524288 && exec \"$0\" \"$@\"" } else { "exec \"$0\" \"$@\"" };
+    let output = std::process::Command::new("sh")
+        .args(["-c", script])
+        .arg(program)
+        .args(["--ignored", "--exact", "mutated_files_in_little_memory", "--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("mutated files").count(), 8, "{text}");
+}
+
+/// Through the files: the message names the file and the offset.
+#[test]
+fn messages_name_the_file_and_the_offset() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let message = |name: &str| load(name, Some(folder.path()), &Limits::NONE).unwrap_err().to_string();
+
+    let mut bad = records();
+    bad[3073] = 10;
+    std::fs::write(at("train.bin"), &bad).unwrap();
+    std::fs::write(at("test.bin"), records()).unwrap();
+    assert!(
+        message("cifar10").contains("train.bin, offset 3073: label 10 of record 1"),
+        "{}",
+        message("cifar10")
+    );
+    std::fs::write(at("train.bin"), &records()[..5000]).unwrap();
+    assert!(
+        message("cifar10").contains("train.bin, offset 3073: a record of 1927 bytes"),
+        "{}",
+        message("cifar10")
+    );
+    std::fs::write(at("train.bin"), []).unwrap();
+    assert!(message("svhn").contains("train.bin, offset 0: an empty file"), "{}", message("svhn"));
+
+    for part in ["train", "t10k"] {
+        std::fs::write(at(&format!("{part}-images-idx3-ubyte.gz")), gzip(&idx_images(4))).unwrap();
+        std::fs::write(at(&format!("{part}-labels-idx1-ubyte")), idx_labels(4)).unwrap();
+    }
+    assert_eq!(load("mnist", Some(folder.path()), &Limits::NONE).unwrap().train.labels, [0, 1, 2, 3]);
+    std::fs::write(at("t10k-labels-idx1-ubyte"), idx_labels(5)).unwrap();
+    assert!(message("mnist").contains("t10k-labels-idx1-ubyte, offset 4: 5 labels"), "{}", message("mnist"));
+    let mut bad = idx_labels(4);
+    bad[10] = 200;
+    std::fs::write(at("train-labels-idx1-ubyte"), bad).unwrap();
+    assert!(
+        message("mnist").contains("train-labels-idx1-ubyte, offset 10: label 200"),
+        "{}",
+        message("mnist")
+    );
+    let whole = gzip(&idx_images(4));
+    std::fs::write(at("train-images-idx3-ubyte.gz"), &whole[..whole.len() - 9]).unwrap();
+    assert!(message("mnist").contains("train-images-idx3-ubyte.gz, offset"), "{}", message("mnist"));
+
+    let mut bad = include_bytes!("fixtures/svhn-plain.mat").to_vec();
+    let last = bad.len() - 8;
+    bad[last] = 11;
+    std::fs::write(at("train_32x32.mat"), &bad).unwrap();
+    std::fs::write(at("test_32x32.mat"), &bad).unwrap();
+    assert!(message("svhn").contains("train_32x32.mat, offset"), "{}", message("svhn"));
+}
+
+/// Each byte that a compressed file claims to hold is refused past what a data set can have.
+#[test]
+fn a_bomb_is_defused() {
+    // 100 MB of zeros in 100 kB: the reader stops at its limit of 78 MB.
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..100 {
+        encoder.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    let bomb = encoder.finish().unwrap();
+    let out = idx::decompress(bomb).unwrap();
+    assert!(out.len() < 79_000_000);
+    assert!(idx::parse_images(&out, GREY).is_err());
+}
