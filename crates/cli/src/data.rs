@@ -1,12 +1,321 @@
 //! `leaklab data`.
 
-use crate::Outcome;
+use crate::{Outcome, usage};
+use indicatif::{ProgressBar, ProgressStyle};
+use leaklab_engine::encode::{Encoder, Encoding};
+use leaklab_engine::noise::{Noise, NoiseError, NoiseSetting, Scenario, Severities};
+use leaklab_lab::data::fetch::{self, Event};
+use leaklab_lab::data::{
+    DATASETS, DataError, Info, Limits, Normalisation, Normaliser, Presentation, Source, load, location,
+    sheet, table, verify,
+};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
 /// List, fetch, verify and look at data sets.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// What data sets there are, where they are or how to get them.
+    List {
+        /// Folder that holds the data sets; LEAKLAB_DATA or the cache folder if not said.
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download a data set from its publisher or a mirror.
+    Fetch {
+        /// Data set, see `leaklab data list`.
+        name: String,
+        /// Folder to keep it in; LEAKLAB_DATA or the cache folder if not said.
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// Print one JSON object per event.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a data set against what is published.
+    Verify {
+        /// Data set, see `leaklab data list`.
+        name: String,
+        /// Folder that holds it; LEAKLAB_DATA or the cache folder if not said.
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Draw a contact sheet: labelled images as pixels and as the network sees them.
+    Show(Show),
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// Data set, see `leaklab data list`.
+    name: String,
+    /// The PNG file to write.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Noise: gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper.
+    #[arg(long, value_name = "KIND", requires = "severity")]
+    noise: Option<String>,
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
+    #[arg(long, requires = "noise")]
+    scenario: Option<String>,
+    /// How strong it is, from 0 (clean) to 8.
+    #[arg(long, requires = "noise")]
+    severity: Option<usize>,
+    /// Time steps.
+    #[arg(long, default_value_t = 100, value_name = "STEPS", value_parser = clap::value_parser!(u16).range(1..))]
+    time_steps: u16,
+    /// Images of each class.
+    #[arg(long, default_value_t = 2, value_name = "IMAGES", value_parser = clap::value_parser!(u16).range(1..=100))]
+    per_class: u16,
+    /// Encoder: signed, unsigned.
+    #[arg(long, default_value = "signed")]
+    encoder: String,
+    /// Normalisation: per-image, per-channel.
+    #[arg(long, default_value = "per-image")]
+    normalise: String,
+    /// Show training images in place of test images.
+    #[arg(long)]
+    train: bool,
+    /// Seed of every random number.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder that holds the data set; LEAKLAB_DATA or the cache folder if not said.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    match arguments.verb {
+        Verb::List { data_dir, json } => list(data_dir.as_deref(), json),
+        Verb::Fetch { name, data_dir, json } => fetch(find(&name)?, data_dir.as_deref(), json),
+        Verb::Verify { name, data_dir, json } => verify(&name, data_dir.as_deref(), json),
+        Verb::Show(arguments) => show(&arguments),
+    }
+}
+
+/// The row of a name; another name is wrong usage.
+fn find(name: &str) -> Result<&'static Info, Box<dyn std::error::Error>> {
+    table::find(name).map_err(usage)
+}
+
+/// Whether a data set is there, and what to do if it is not.
+fn state(info: &Info, folder: &Path) -> (bool, String) {
+    match info.source {
+        Source::Embedded => (true, "in the program".to_owned()),
+        Source::Own => (false, "give its folder with --data-dir".to_owned()),
+        Source::Files(_) => match info.place(folder) {
+            Some(place) => (true, place.display().to_string()),
+            None => (false, format!("leaklab data fetch {}", info.name)),
+        },
+    }
+}
+
+fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
+    let folder = location::folder(data_dir)?;
+    let rows = DATASETS.iter().map(|info| (info, state(info, &folder)));
+    if json {
+        let rows: Vec<Value> = rows
+            .map(|(info, (here, place))| {
+                json!({
+                    "name": info.name, "title": info.title, "channels": info.shape.channels,
+                    "height": info.shape.height, "width": info.shape.width, "classes": info.class_names,
+                    "train": info.train, "test": info.test, "licence": info.licence, "homepage": info.homepage,
+                    "download_bytes": info.files().iter().map(|file| file.size).sum::<u64>(),
+                    "present": here, "place": place,
+                })
+            })
+            .collect();
+        println!("{}", json!({ "folder": folder, "datasets": rows }));
+        return Ok(());
+    }
+    println!(
+        "{:13}  {:7}  {:7}  {:14}  {:8}  {:24}  where",
+        "name", "size", "classes", "train + test", "fetch", "licence"
+    );
+    for (info, (_, place)) in rows {
+        let size = format!("{}x{}x{}", info.shape.channels, info.shape.height, info.shape.width);
+        let bytes = info.files().iter().map(|file| file.size).sum::<u64>();
+        let (classes, images) = match info.train {
+            0 => ("any".to_owned(), "any".to_owned()),
+            _ => (info.class_names.len().to_string(), format!("{} + {}", info.train, info.test)),
+        };
+        let fetch = if bytes > 0 { format!("{} MB", bytes.div_ceil(1_000_000)) } else { "-".to_owned() };
+        println!(
+            "{:13}  {size:7}  {classes:7}  {images:14}  {fetch:8}  {:24}  {place}",
+            info.name, info.licence
+        );
+    }
+    println!(
+        "\nData sets are looked for in {} (--data-dir or {} to change).",
+        folder.display(),
+        location::VARIABLE
+    );
+    Ok(())
+}
+
+fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
+    match info.source {
+        Source::Files(_) => {}
+        Source::Embedded => {
+            println!("{} is in the program; there is nothing to fetch.", info.name);
+            return Ok(());
+        }
+        Source::Own => {
+            return Err(usage(format!(
+                "'{}' is your own; give its folder with --data-dir where it is used",
+                info.name
+            )));
+        }
+    }
+    let folder = location::folder(data_dir)?;
+    let mut bar: Option<ProgressBar> = None;
+    let terminal = std::io::stderr().is_terminal();
+    let mut last_tenth = 0;
+    let mut size_now = 1;
+    fetch::fetch(info, &folder, &mut |event| {
+        if json {
+            if let Some(object) = object(&event) {
+                println!("{object}");
+            }
+            return;
+        }
+        match event {
+            Event::Present { path } => println!("{}: already there", path.display()),
+            Event::Start { address, have, size } => {
+                let from = if have > 0 { format!(", resumed at byte {have}") } else { String::new() };
+                println!("{address} ({size} bytes{from})");
+                (size_now, last_tenth) = (size.max(1), 10 * have / size.max(1));
+                bar = terminal.then(|| {
+                    let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+                    let style = ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar());
+                    ProgressBar::new(size).with_style(style).with_position(have)
+                });
+            }
+            Event::Progress { have } => match &bar {
+                Some(bar) => bar.set_position(have),
+                None if 10 * have / size_now > last_tenth => {
+                    last_tenth = 10 * have / size_now;
+                    println!("  {}0 %", last_tenth);
+                }
+                None => {}
+            },
+            Event::Skipped { address, reason } => {
+                bar.take().inspect(ProgressBar::abandon);
+                eprintln!("warning: {address} skipped: {reason}");
+            }
+            Event::Unpack { path } => println!("unpacking to {}", path.display()),
+            Event::Done { path } => {
+                bar.take().inspect(ProgressBar::finish_and_clear);
+                println!("{}: complete", path.display());
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// An event as JSON; progress is left out but for the end of a file.
+fn object(event: &Event) -> Option<Value> {
+    Some(match event {
+        Event::Present { path } => json!({ "event": "present", "path": path }),
+        Event::Start { address, have, size } => {
+            json!({ "event": "start", "address": address, "have": have, "size": size })
+        }
+        Event::Progress { .. } => return None,
+        Event::Skipped { address, reason } => {
+            json!({ "event": "skipped", "address": address, "reason": reason })
+        }
+        Event::Unpack { path } => json!({ "event": "unpack", "path": path }),
+        Event::Done { path } => json!({ "event": "done", "path": path }),
+    })
+}
+
+fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
+    let info = find(name)?;
+    let folder = match (info.source, data_dir) {
+        (Source::Own, None) => return Err(usage(format!("give the folder of '{name}' with --data-dir"))),
+        (Source::Own, Some(folder)) => folder.to_owned(),
+        _ => location::folder(data_dir)?,
+    };
+    let (dataset, findings) = verify::verify(info, name, &folder)?;
+    let wrong = findings.iter().filter(|finding| !finding.is_right()).count();
+    let (train, test) =
+        (dataset.train.class_counts(dataset.classes), dataset.test.class_counts(dataset.classes));
+    let means = dataset.train.channel_means(dataset.shape);
+    if json {
+        let rows: Vec<Value> = findings
+            .iter()
+            .map(|f| json!({ "what": f.what, "found": f.found, "expected": f.expected, "right": f.is_right() }))
+            .collect();
+        let classes = &dataset.class_names;
+        println!(
+            "{}",
+            json!({ "name": name, "right": wrong == 0, "findings": rows, "classes": classes,
+            "train_counts": train, "test_counts": test, "train_channel_means": means })
+        );
+    } else {
+        for finding in &findings {
+            let verdict = match &finding.expected {
+                None => "(nothing published to compare with)".to_owned(),
+                Some(expected) if *expected == finding.found => "right".to_owned(),
+                Some(expected) => format!("WRONG, it should be {expected}"),
+            };
+            println!("{}: {} {verdict}", finding.what, finding.found);
+        }
+        println!("images per class: train {train:?}, test {test:?}");
+        println!("channel means of the training images: {means:.8?}");
+    }
+    match wrong {
+        0 => Ok(()),
+        _ => Err(format!("data set '{name}' in {} is not the published one", folder.display()).into()),
+    }
+}
+
+/// The noise that the flags ask for.
+fn noise(arguments: &Show) -> Result<Option<NoiseSetting>, NoiseError> {
+    let Some(name) = &arguments.noise else { return Ok(None) };
+    let noise: Noise = name.parse()?;
+    let scenario = match &arguments.scenario {
+        Some(name) => name.parse()?,
+        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
+    };
+    Severities::default().setting(noise, scenario, arguments.severity.unwrap_or(0))
+}
+
+fn show(arguments: &Show) -> Outcome {
+    find(&arguments.name)?;
+    let encoder: Encoder = arguments.encoder.parse().map_err(usage)?;
+    let normalisation: Normalisation =
+        arguments.normalise.parse().map_err(|error: DataError| usage(error))?;
+    let encoding = Encoding { encoder, ..Encoding::clean(arguments.time_steps.into()) };
+    let encoding = encoding.with_noise(noise(arguments).map_err(usage)?);
+    let dataset = load(&arguments.name, arguments.data_dir.as_deref(), &Limits::NONE)?;
+    let normaliser = Normaliser::new(normalisation, &dataset);
+    let presentation = Presentation::new(&dataset, normaliser, encoding, arguments.seed);
+    let split = if arguments.train { &dataset.train } else { &dataset.test };
+    let sheet = sheet::draw(&dataset, split, &presentation, arguments.per_class.into());
+    let bytes = sheet::png(&sheet)?;
+    leaklab_record::atomic::write(&arguments.out, &bytes)
+        .map_err(|e| format!("{}: {e}", arguments.out.display()))?;
+    if arguments.json {
+        println!("{}", json!({ "out": arguments.out, "width": sheet.width(), "height": sheet.height() }));
+    } else {
+        println!("{}: {}x{} pixels", arguments.out.display(), sheet.width(), sheet.height());
+    }
+    Ok(())
 }

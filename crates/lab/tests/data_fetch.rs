@@ -321,14 +321,14 @@ fn a_full_disk_is_reported_and_nothing_is_half_written() {
     assert!(files(disk.0.path()).is_empty());
 
     // Room for the archive, not for what is in it.
-    let bytes = archive(&[("set/big", tar::EntryType::Regular, &[0; 500_000])]);
+    let bytes = archive(&[("big/file", tar::EntryType::Regular, &[0; 500_000])]);
     let (address, _) = server(Behaviour::Serve(bytes.clone()));
     let wanted = Download {
-        path: "set.tar.gz".into(),
-        unpacks_to: Some("set".into()),
+        path: "big.tar.gz".into(),
+        unpacks_to: Some("big".into()),
         ..download(vec![address], &bytes)
     };
     let message = run(&wanted, disk.0.path()).0.unwrap_err();
     assert!(message.contains("No space left"), "{message}");
-    assert_eq!(files(disk.0.path()), ["set.tar.gz"]);
+    assert_eq!(files(disk.0.path()), ["big.tar.gz"]);
 }

@@ -2,7 +2,7 @@
 
 use super::{DataError, Dataset, Split, cifar10, digits, idx, image_folder, svhn};
 use leaklab_engine::Shape;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file of a data set's publisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,6 +302,23 @@ impl Info {
             Source::Files(files) => files,
             Source::Embedded | Source::Own => &[],
         }
+    }
+
+    /// The folder or first file that holds it, in the folder of data sets; none if it is not there.
+    pub fn place(&self, folder: &Path) -> Option<PathBuf> {
+        let files = self.files();
+        let unpacked = |file: &Remote| folder.join(file.unpacks_to.unwrap_or(file.path));
+        // A gzip file may also be there decompressed.
+        let here = |file: &Remote| {
+            unpacked(file).exists()
+                || folder.join(file.path).exists()
+                || folder.join(file.path.trim_end_matches(".gz")).exists()
+        };
+        (!files.is_empty() && files.iter().all(here)).then(|| match files[0].unpacks_to {
+            Some(name) if folder.join(name).exists() => folder.join(name),
+            Some(_) => folder.join(files[0].path),
+            None => folder.join(self.name),
+        })
     }
 
     /// A data set of this row.
