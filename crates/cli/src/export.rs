@@ -1,12 +1,60 @@
 //! `leaklab export`.
 
 use crate::Outcome;
+use leaklab_lab::exchange::{self, ExportOptions, Model, nir, npz};
+use leaklab_lab::run::Weights;
+use std::path::PathBuf;
 
 /// Write a trained network for other tools.
 #[derive(clap::Args)]
-pub struct Arguments {}
+#[command(group = clap::ArgGroup::new("target").required(true).multiple(true).args(["nir", "safetensors", "npz"]))]
+pub struct Arguments {
+    /// A run's folder, or a folder that `export --safetensors` or `import` made.
+    run: PathBuf,
+    /// Write a NIR graph to this file, as Python's nir 1.0.8 reads it.
+    #[arg(long, value_name = "FILE")]
+    nir: Option<PathBuf>,
+    /// Write model.safetensors, config.json and a model card into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    safetensors: Option<PathBuf>,
+    /// Write the weights to this file as NumPy arrays.
+    #[arg(long, value_name = "FILE")]
+    npz: Option<PathBuf>,
+    /// Take the weights of the epoch with the best test accuracy, not the last ones.
+    #[arg(long)]
+    best: bool,
+    /// NIR: length of a step in seconds.
+    #[arg(long, default_value_t = ExportOptions::default().dt, requires = "nir")]
+    dt: f64,
+    /// NIR: r of IF nodes; 1 for tools that add r I in a step, 1/dt for tools that add r I dt.
+    #[arg(long, value_name = "R", default_value_t = ExportOptions::default().if_r, requires = "nir")]
+    if_r: f64,
+    /// NIR: write neurons without leak as LIF nodes whose decay is 1, for tools that read IF as leaky.
+    #[arg(long, requires = "nir")]
+    if_as_lif: bool,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    let weights = if arguments.best { Weights::Best } else { Weights::Last };
+    let model = Model::open(&arguments.run, weights)?;
+    if let Some(notice) = &model.notice {
+        eprintln!("warning: {notice}");
+    }
+    if let Some(path) = &arguments.nir {
+        let options =
+            ExportOptions { dt: arguments.dt, if_r: arguments.if_r, if_as_lif: arguments.if_as_lif };
+        let graph = exchange::export(&model.network, &options)?;
+        nir::write(path, &graph)?;
+        println!("{}: {} nodes, dt {}", path.display(), graph.nodes.len(), arguments.dt);
+    }
+    if let Some(path) = &arguments.npz {
+        npz::write(path, &model.tensors())?;
+        println!("{}: {} arrays", path.display(), model.tensors().len());
+    }
+    if let Some(path) = &arguments.safetensors {
+        model.write(path)?;
+        println!("{}: model.safetensors, config.json, README.md", path.display());
+    }
+    Ok(())
 }

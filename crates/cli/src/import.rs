@@ -1,12 +1,100 @@
 //! `leaklab import`.
 
-use crate::Outcome;
+use crate::{Outcome, usage};
+use leaklab_engine::{Isa, Packed};
+use leaklab_lab::config::{RunConfig, Settings};
+use leaklab_lab::evaluate::{evaluate, presentation};
+use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, nir};
+use leaklab_lab::run::load_dataset;
+use leaklab_lab::train::threads;
+use leaklab_record::number_text;
+use std::path::PathBuf;
 
-/// Read a network of another tool.
+/// Read a network of another tool from a NIR graph.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// The NIR file.
+    file: PathBuf,
+    /// Write model.safetensors, config.json and a model card into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Length of a step in seconds; NIR does not say it.
+    #[arg(long)]
+    dt: Option<f64>,
+    /// The r of IF nodes that adds an input to the potential as it is.
+    #[arg(long, value_name = "R", default_value_t = ImportOptions::default().if_r)]
+    if_r: f64,
+    /// Put LeakLab's integrating output where a graph ends in a matrix.
+    #[arg(long)]
+    integrate_output: bool,
+    /// Show the network the test images of this data set and print its accuracy.
+    #[arg(long, value_name = "DATASET")]
+    evaluate: Option<String>,
+    /// Steps per image of that evaluation, in place of the data set's default.
+    #[arg(long, requires = "evaluate", value_parser = clap::value_parser!(u64).range(1..))]
+    time_steps: Option<u64>,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    if let Some(dt) = arguments.dt
+        && !(dt.is_finite() && dt > 0.0)
+    {
+        return Err(usage(format!("--dt {dt}: a positive number of seconds is expected")));
+    }
+    let graph = nir::read(&arguments.file)?;
+    let options = ImportOptions {
+        dt: arguments.dt,
+        if_r: arguments.if_r,
+        integrate_output: arguments.integrate_output,
+    };
+    let Imported { network, notes } = exchange::import(&graph, &options)?;
+    println!(
+        "{}: {}, tau {}, v_th {}, {} weights",
+        arguments.file.display(),
+        network.architecture,
+        number_text(network.neuron.tau),
+        network.neuron.v_th,
+        network.weights.len()
+    );
+    for note in &notes {
+        println!("note: {note}");
+    }
+    let mut model = Model::bare(network);
+    model.figures.notes = notes;
+    if let Some(path) = &arguments.out {
+        model.write(path)?;
+        println!("{}: model.safetensors, config.json, README.md", path.display());
+    }
+    match &arguments.evaluate {
+        Some(dataset) => show(&model, dataset, arguments.time_steps),
+        None => Ok(()),
+    }
+}
+
+/// Evaluates the network on a data set, shown as the data set's own study shows it.
+fn show(model: &Model, dataset: &str, time_steps: Option<u64>) -> Outcome {
+    let mut settings = Settings::default();
+    settings.set("dataset", dataset);
+    settings.set("network", model.config.network.as_str());
+    settings.set("tau", model.network.neuron.tau);
+    if let Some(steps) = time_steps {
+        settings.set("time_steps", steps as i64);
+    }
+    let config = RunConfig::resolve(settings).map_err(usage)?;
+    let dataset = load_dataset(&config)?;
+    let packed = Packed::new(&model.network, Isa::best())?;
+    let presentation = presentation(&config, &dataset);
+    let pool = threads(None)?;
+    let evaluation = evaluate(&packed, &config.network, &presentation, &dataset.test, &pool, &mut |_| true)?;
+    let evaluation = evaluation.ok_or("the evaluation was stopped")?;
+    println!(
+        "accuracy {:.2} % on {} test images of {}, {} steps, spike_rate {:.3} %",
+        100.0 * evaluation.accuracy(),
+        evaluation.images,
+        config.dataset,
+        config.time_steps,
+        100.0 * evaluation.spike_rate
+    );
+    Ok(())
 }

@@ -4,15 +4,19 @@
 //! Nothing is guessed on the way: what a format cannot express, or what LeakLab has no layer for, is an error
 //! that names the node and the reason. Files come from strangers, so every reader returns an error on any bytes.
 
+mod card;
 mod export;
 mod hdf5;
 mod import;
+mod model;
 pub mod nir;
 pub mod npz;
 pub mod safetensors;
 
+pub use card::Figures;
 pub use export::{ExportOptions, export};
 pub use import::{ImportOptions, Imported, import};
+pub use model::{Config, Model};
 
 use std::path::{Path, PathBuf};
 
@@ -40,6 +44,12 @@ pub enum ExchangeError {
         /// What is wrong, with its place in the file.
         reason: String,
     },
+    /// The run cannot be used.
+    #[error(transparent)]
+    Run(#[from] crate::run::RunError),
+    /// A table of the run cannot be read.
+    #[error(transparent)]
+    Table(#[from] leaklab_record::TableError),
     /// The format cannot say what the network is.
     #[error("NIR cannot express this network: {0}")]
     Inexpressible(String),

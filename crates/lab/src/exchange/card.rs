@@ -1,0 +1,143 @@
+//! The model card: what a stranger should know before using a network, with the figures of the run that trained it.
+
+use super::ExchangeError;
+use super::model::Config;
+use crate::run::TrainedRun;
+use leaklab_engine::Network;
+use leaklab_record::metrics::{self, Epoch};
+use leaklab_record::{Cell, Table};
+use std::fmt::Write;
+
+/// What a run measured of its network.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figures {
+    /// The epoch that the weights are from, if it was recorded.
+    pub epoch: Option<Epoch>,
+    /// The run's seed.
+    pub seed: Option<u64>,
+    /// Area under accuracy against noise, if the run was analysed: noise, scenario, area.
+    pub robustness: Vec<(String, String, f64)>,
+    /// What was changed on the way here, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Figures {
+    /// The figures of a run.
+    pub fn of(run: &TrainedRun) -> Result<Self, ExchangeError> {
+        let epochs = metrics::read(&run.folder.metrics()).map_err(crate::run::RunError::from)?;
+        let epoch = epochs.into_iter().find(|epoch| epoch.epoch == run.position.epoch);
+        let path = run.folder.analysis().join("robustness_summary.json");
+        let mut robustness = Vec::new();
+        if path.is_file() {
+            let table = Table::read(&path)?;
+            for row in &table.rows {
+                let text = |column| table.cell(row, column).text().unwrap_or_default().to_owned();
+                if let Some(area) = Cell::number(table.cell(row, "area")) {
+                    robustness.push((text("noise"), text("scenario"), area));
+                }
+            }
+        }
+        Ok(Figures { epoch, seed: Some(run.config.seed), robustness, notes: Vec::new() })
+    }
+}
+
+/// The card's text.
+pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
+    let mut card = String::from("---\nlibrary_name: leaklab\npipeline_tag: image-classification\n");
+    if let Some(dataset) = &config.dataset {
+        let _ = writeln!(card, "datasets:\n- {dataset}");
+    }
+    card.push_str("metrics:\n- accuracy\ntags:\n- spiking-neural-network\n- neuromorphic\n---\n\n");
+    let neuron = if network.neuron.tau.is_infinite() {
+        "integrate-and-fire neurons without leak (tau = inf)".to_owned()
+    } else {
+        format!("leaky integrate-and-fire neurons, tau = {} steps", config.tau)
+    };
+    let _ = write!(
+        card,
+        "# `{}`\n\nA spiking network of {neuron}, threshold {}, {} weights, no biases. Hidden layers pass binary \
+         spikes; each 2x2 pool is a neuron that fires above 0.75; the output integrates and never fires, and its \
+         potential after the last step is the prediction.\n\n",
+        config.network,
+        config.v_th,
+        network.weights.len()
+    );
+    card.push_str("## What it expects\n\n| | |\n| --- | --- |\n");
+    let shape = network.architecture.input();
+    let _ = writeln!(
+        card,
+        "| image | {} x {} x {} (channel, row, column) |",
+        shape.channels, shape.height, shape.width
+    );
+    let steps = config.time_steps.map(|n| n.to_string());
+    for (name, value) in [
+        ("time_steps", &steps),
+        ("dataset", &config.dataset),
+        ("normalise", &config.normalise),
+        ("encoder", &config.encoder),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(card, "| {name} | {value} |");
+        }
+    }
+    if let Some(epoch) = &figures.epoch {
+        epoch_figures(&mut card, epoch, figures.seed);
+    }
+    if !figures.robustness.is_empty() {
+        card.push_str(
+            "\n## Under noise\n\nMean accuracy over severities 0 to 8, relative to the accuracy without noise.\n\n\
+             | noise | scenario | area |\n| --- | --- | --- |\n",
+        );
+        for (noise, scenario, area) in &figures.robustness {
+            let _ = writeln!(card, "| {noise} | {scenario} | {area:.4} |");
+        }
+    }
+    if !figures.notes.is_empty() {
+        card.push_str("\n## Changed on import\n\n");
+        for note in &figures.notes {
+            let _ = writeln!(card, "- {note}");
+        }
+    }
+    card.push_str(
+        "\n## Use\n\n```python\nimport leaklab\n\nnetwork = leaklab.Network.load(\".\")\nout = network.forward(spikes)  \
+         # float32 [T, N, C, H, W]\nout.prediction.argmax(axis=1)\n```\n",
+    );
+    card
+}
+
+fn epoch_figures(card: &mut String, epoch: &Epoch, seed: Option<u64>) {
+    let _ = write!(card, "\n## Figures\n\nAfter epoch {}", epoch.epoch);
+    if let Some(seed) = seed {
+        let _ = write!(card, ", seed {seed}");
+    }
+    card.push_str(", on the test set unless said otherwise.\n\n| figure | value |\n| --- | --- |\n");
+    let percent = |x: Option<f64>| x.map(|x| format!("{:.2} %", 100.0 * x));
+    let plain = |x: Option<f64>| x.map(|x| format!("{x:.4}"));
+    for (name, value) in [
+        ("accuracy", percent(epoch.test_accuracy)),
+        ("sse", plain(epoch.test_sse)),
+        ("train accuracy, dropout and augmentation on", percent(Some(epoch.train_accuracy))),
+        ("train sse, dropout and augmentation on", plain(epoch.train_sse)),
+        ("spike_rate of hidden conv and FC layers", percent(epoch.spike_rate)),
+        ("synops per image", epoch.synops.map(|x| format!("{x:.4e}"))),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(card, "| {name} | {value} |");
+        }
+    }
+    if !epoch.layers.is_empty() {
+        card.push_str("\n| layer | kind | spike_rate | synops | weighted_input_norm |\n| --- | --- | --- | --- | --- |\n");
+        for layer in &epoch.layers {
+            let cell = |text: Option<String>| text.unwrap_or_default();
+            let _ = writeln!(
+                card,
+                "| {} | {} | {} | {} | {} |",
+                layer.name,
+                layer.kind,
+                cell(percent(layer.spike_rate)),
+                cell(layer.synops.map(|x| format!("{x:.4e}"))),
+                cell(plain(layer.weighted_input_norm))
+            );
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A network on its own, without the run that trained it: a folder of `model.safetensors`, `config.json` and a model
+//! card, in the layout of model hubs.
+
+use super::card::{self, Figures};
+use super::{ExchangeError, safetensors};
+use crate::run::{TrainedRun, Weights};
+use leaklab_engine::{Architecture, Network, Neuron};
+use leaklab_record::{atomic, number_text};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version of `config.json`, raised when a reader of the old one would misread the new one.
+pub const FORMAT: u32 = 1;
+const CONFIG: &str = "config.json";
+const WEIGHTS: &str = "model.safetensors";
+const CARD: &str = "README.md";
+const NAME: &str = "leaklab";
+
+/// `config.json`: what the weights need to become a network, and what the network expects to be shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Always `leaklab`.
+    pub model_type: String,
+    /// The network's notation.
+    pub network: String,
+    /// Membrane time constant in steps, as text: `30` or `inf`.
+    pub tau: String,
+    /// Threshold.
+    pub v_th: f32,
+    /// Steps per image that it was trained with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_steps: Option<usize>,
+    /// Data set that it was trained on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// How pixels became numbers in [-1, 1].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalise: Option<String>,
+    /// How these became spikes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<String>,
+}
+
+/// A network and what is known about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// The network.
+    pub network: Network,
+    /// What `config.json` says of it.
+    pub config: Config,
+    /// What the model card says of it.
+    pub figures: Figures,
+    /// What the user must be told, such as that a damaged checkpoint was passed over.
+    pub notice: Option<String>,
+}
+
+impl Model {
+    /// A network of which nothing more is known.
+    pub fn bare(network: Network) -> Self {
+        let config = Config {
+            format: FORMAT,
+            model_type: NAME.into(),
+            network: network.architecture.to_string(),
+            tau: number_text(network.neuron.tau),
+            v_th: network.neuron.v_th,
+            time_steps: None,
+            dataset: None,
+            normalise: None,
+            encoder: None,
+        };
+        Model { network, config, figures: Figures::default(), notice: None }
+    }
+
+    /// The network of a run folder, or of a folder that [`Model::write`] made.
+    pub fn open(path: &Path, weights: Weights) -> Result<Self, ExchangeError> {
+        if path.join(CONFIG).is_file() {
+            return Self::read(path);
+        }
+        let run = TrainedRun::open(path, weights)?;
+        let figures = Figures::of(&run)?;
+        let mut model = Model::bare(run.network);
+        model.config.time_steps = Some(run.config.time_steps);
+        model.config.dataset = Some(run.config.dataset.clone());
+        model.config.normalise = Some(run.config.normalise.to_string());
+        model.config.encoder = Some(run.config.encoder.to_string());
+        Ok(Model { figures, notice: run.notice, ..model })
+    }
+
+    fn read(folder: &Path) -> Result<Self, ExchangeError> {
+        let path = folder.join(CONFIG);
+        let malformed = |reason: String| ExchangeError::malformed(&path, "config.json", reason);
+        let text = std::fs::read_to_string(&path).map_err(|e| ExchangeError::io(&path, e))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        match value.get("model_type").and_then(serde_json::Value::as_str) {
+            Some(NAME) => {}
+            other => return Err(malformed(format!("model_type is {other:?}, \"{NAME}\" is expected"))),
+        }
+        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if found != u64::from(FORMAT) {
+            return Err(malformed(format!("format {found}, this program reads {FORMAT}")));
+        }
+        let config: Config = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        let architecture = Architecture::parse(&config.network).map_err(|e| malformed(e.to_string()))?;
+        let tau: f64 = config.tau.parse().map_err(|_| malformed(format!("tau is '{}'", config.tau)))?;
+        let neuron = Neuron::new(tau, config.v_th).map_err(|e| malformed(e.to_string()))?;
+        let mut network = Network::new(architecture, neuron);
+        let path = folder.join(WEIGHTS);
+        let arrays = safetensors::read(&path)?;
+        network
+            .set_tensors(arrays.iter().map(|(name, shape, values)| (name.as_str(), &shape[..], &values[..])))
+            .map_err(|e| ExchangeError::malformed(&path, "safetensors", e.to_string()))?;
+        Ok(Model { network, config, figures: Figures::default(), notice: None })
+    }
+
+    /// Writes the folder: weights, `config.json` and the card.
+    pub fn write(&self, folder: &Path) -> Result<(), ExchangeError> {
+        std::fs::create_dir_all(folder).map_err(|e| ExchangeError::io(folder, e))?;
+        // One entry only: the library writes a hash map, whose order would differ from process to process.
+        let metadata = safetensors::Metadata::from([("format".into(), "pt".into())]);
+        safetensors::write(&folder.join(WEIGHTS), &self.tensors(), &metadata)?;
+        let mut text = serde_json::to_string_pretty(&self.config).expect("a configuration has a JSON form");
+        text.push('\n');
+        for (name, text) in [(CONFIG, text), (CARD, card::text(&self.config, &self.network, &self.figures))] {
+            let path = folder.join(name);
+            atomic::write(&path, text.as_bytes()).map_err(|e| ExchangeError::io(&path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Every weight tensor: its name, shape and values.
+    pub fn tensors(&self) -> Vec<(&str, &[usize], &[f32])> {
+        let weights = &self.network.weights;
+        let parameters = self.network.architecture.parameters().iter();
+        parameters.map(|p| (p.name.as_str(), &p.shape[..], &weights[p.offset..p.offset + p.len])).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(tau: f64) -> Model {
+        let architecture = Architecture::parse("1x4x4-4C3-2P-3o").unwrap();
+        Model::bare(Network::initialised(architecture, Neuron::new(tau, 0.7).unwrap(), 3))
+    }
+
+    #[test]
+    fn survives_disk() {
+        for tau in [30.0, 0.1 + 0.2, f64::INFINITY] {
+            let folder = tempfile::tempdir().unwrap();
+            model(tau).write(folder.path()).unwrap();
+            assert_eq!(Model::open(folder.path(), Weights::Last).unwrap(), model(tau));
+        }
+    }
+
+    #[test]
+    fn faults_name_the_file_and_what_is_right() {
+        let folder = tempfile::tempdir().unwrap();
+        model(30.0).write(folder.path()).unwrap();
+        let path = folder.path().join(CONFIG);
+        let good = std::fs::read_to_string(&path).unwrap();
+        for (from, to, word) in [
+            ("\"leaklab\"", "\"bert\"", "model_type"),
+            ("\"format\": 1", "\"format\": 7", "format 7"),
+            ("-4C3-", "-4C5-", "3x3"),
+            ("-3o", "-4o", "fc1"),
+            ("\"30\"", "\"-30\"", "tau"),
+            ("}", "", "EOF"),
+        ] {
+            std::fs::write(&path, good.replace(from, to)).unwrap();
+            let message = Model::open(folder.path(), Weights::Last).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let message = Model::open(folder.path(), Weights::Last).unwrap_err().to_string();
+        assert!(message.contains("run.toml"), "{message}");
+    }
+}
