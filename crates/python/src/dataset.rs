@@ -1,0 +1,264 @@
+//! Data sets and the encoder.
+
+use crate::convert::array;
+use crate::fault;
+use leaklab_engine::encode::{Encoder, Encoding, encode as encode_image};
+use leaklab_engine::noise::{Noise, NoiseSetting, Scenario, Severities};
+use leaklab_engine::{Input, Isa, Shape};
+use leaklab_lab::data::{self, Limits, Normaliser, Split};
+use numpy::{AllowTypeChange, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use std::path::PathBuf;
+
+/// Images and labels of a data set, as arrays.
+#[pyclass(frozen, module = "leaklab")]
+pub struct Dataset {
+    data: data::Dataset,
+}
+
+impl Dataset {
+    fn images<'py>(&self, py: Python<'py>, split: &Split) -> Bound<'py, PyArrayDyn<u8>> {
+        let Shape { channels, height, width } = self.data.shape;
+        array(py, &[split.len(), channels, height, width], split.images.clone())
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    /// Name of the data set.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.data.name
+    }
+
+    /// Names of the classes.
+    #[getter]
+    fn class_names(&self) -> Vec<String> {
+        self.data.class_names.clone()
+    }
+
+    /// Training images, uint8 [N, C, H, W].
+    #[getter]
+    fn train_images<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u8>> {
+        self.images(py, &self.data.train)
+    }
+
+    /// Labels of the training images, uint8 [N].
+    #[getter]
+    fn train_labels<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_slice(py, &self.data.train.labels)
+    }
+
+    /// Sample numbers of the training images, which their random numbers depend on, uint32 [N].
+    #[getter]
+    fn train_samples<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.data.train.samples)
+    }
+
+    /// Test images, uint8 [N, C, H, W].
+    #[getter]
+    fn test_images<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u8>> {
+        self.images(py, &self.data.test)
+    }
+
+    /// Labels of the test images, uint8 [N].
+    #[getter]
+    fn test_labels<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
+        PyArray1::from_slice(py, &self.data.test.labels)
+    }
+
+    /// Sample numbers of the test images, which their random numbers depend on, uint32 [N].
+    #[getter]
+    fn test_samples<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, &self.data.test.samples)
+    }
+
+    fn __repr__(&self) -> String {
+        let Shape { channels, height, width } = self.data.shape;
+        let (train, test) = (self.data.train.len(), self.data.test.len());
+        format!("Dataset('{}', {channels}x{height}x{width}, {train} train, {test} test)", self.data.name)
+    }
+}
+
+/// Loads a data set by name; ``digits`` needs no files. Limits keep so many images, class-balanced, chosen by ``seed``.
+#[pyfunction]
+#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0))]
+pub fn load_dataset(
+    py: Python<'_>,
+    name: &str,
+    data_dir: Option<PathBuf>,
+    train_limit: Option<usize>,
+    test_limit: Option<usize>,
+    seed: u64,
+) -> PyResult<Dataset> {
+    let limits = Limits { train: train_limit, test: test_limit, seed };
+    let data = py.detach(|| data::load(name, data_dir.as_deref(), &limits)).map_err(fault)?;
+    Ok(Dataset { data })
+}
+
+/// Images as spikes, float32 ``[T, N, C, H, W]``.
+///
+/// ``images`` are uint8 ``[N, C, H, W]``, normalised image by image here (mean removed, divided by the largest
+/// magnitude), or floats in [-1, 1] that are encoded as they are. Every random number is a function of ``seed``,
+/// ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a presentation can be made again.
+/// ``noise`` (gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper) acts in a ``scenario`` (pixel or
+/// channel) at a ``severity`` from 0 to 8, or at a ``level`` of its own scale.
+#[pyfunction]
+#[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None, severity=None, level=None, epoch=0, samples=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn encode<'py>(
+    py: Python<'py>,
+    images: &Bound<'py, PyAny>,
+    time_steps: usize,
+    seed: u64,
+    encoder: &str,
+    noise: Option<&str>,
+    scenario: Option<&str>,
+    severity: Option<usize>,
+    level: Option<f32>,
+    epoch: u32,
+    samples: Option<PyArrayLike1<'py, u32, AllowTypeChange>>,
+) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+    let encoder: Encoder = encoder.parse().map_err(fault)?;
+    let noise = noise_setting(noise, scenario, severity, level)?;
+    if time_steps == 0 {
+        return Err(fault("time_steps is 0; 1 is the least"));
+    }
+    let (dimensions, pixels) = normalised(images)?;
+    let &[count, channels, height, width] = &dimensions[..] else {
+        return Err(fault(format!("images have shape {dimensions:?}; [N, C, H, W] is expected")));
+    };
+    let shape = Shape { channels, height, width };
+    if shape.neurons() == 0 {
+        return Err(fault(format!("images have shape {dimensions:?}; they have no pixels")));
+    }
+    let samples: Vec<u32> = match samples {
+        Some(samples) => samples.as_array().iter().copied().collect(),
+        None => (0..count as u32).collect(),
+    };
+    if samples.len() != count {
+        return Err(fault(format!("{} sample numbers for {count} images", samples.len())));
+    }
+    let encoding = Encoding { encoder, time_steps, noise, isa: Isa::best() };
+    let size = shape.neurons();
+    let mut values = vec![0f32; time_steps * count * size];
+    py.detach(|| {
+        let shown: Vec<Vec<f32>> = (0..count)
+            .into_par_iter()
+            .map(|i| {
+                let mut input = Input::silent(shape, time_steps);
+                encode_image(
+                    &pixels[i * size..][..size],
+                    shape,
+                    &encoding,
+                    seed,
+                    epoch,
+                    samples[i],
+                    &mut input,
+                );
+                spread(&input)
+            })
+            .collect();
+        for (i, image) in shown.iter().enumerate() {
+            for (step, row) in image.chunks_exact(size).enumerate() {
+                values[(step * count + i) * size..][..size].copy_from_slice(row);
+            }
+        }
+    });
+    Ok(array(py, &[time_steps, count, channels, height, width], values))
+}
+
+/// Shape and values in [-1, 1] of images.
+fn normalised(images: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
+    if let Ok(bytes) = images.extract::<PyReadonlyArrayDyn<'_, u8>>() {
+        let view = bytes.as_array();
+        let dimensions = view.shape().to_vec();
+        let bytes: Vec<u8> = view.iter().copied().collect();
+        let mut values = vec![0f32; bytes.len()];
+        if let [_, channels, height, width] = dimensions[..] {
+            let shape = Shape { channels, height, width };
+            let size = shape.neurons().max(1);
+            for (image, out) in bytes.chunks_exact(size).zip(values.chunks_exact_mut(size)) {
+                Normaliser::PER_IMAGE.apply(image, shape, out);
+            }
+        }
+        return Ok((dimensions, values));
+    }
+    let floats: PyArrayLikeDyn<'_, f32, AllowTypeChange> =
+        images.extract().map_err(|_| fault("images are not an array of numbers"))?;
+    let view = floats.as_array();
+    let values: Vec<f32> = view.iter().copied().collect();
+    match values.iter().position(|x| !(-1.0..=1.0).contains(x)) {
+        Some(at) => Err(fault(format!(
+            "element {at} of the images is {}; floats must be in [-1, 1] (raw pixels are uint8)",
+            values[at]
+        ))),
+        None => Ok((view.shape().to_vec(), values)),
+    }
+}
+
+/// The values of an input, `[step][channel][row][column]`.
+fn spread(input: &Input) -> Vec<f32> {
+    match input {
+        Input::Real { values, .. } => values.clone(),
+        Input::Ternary { shape, spikes } => {
+            let (pixels, size) = (shape.pixels(), shape.neurons());
+            let mut values = vec![0f32; spikes.steps() * size];
+            for step in 0..spikes.steps() {
+                for pixel in 0..pixels {
+                    for (word, &bits) in spikes.at(pixel, step).iter().enumerate() {
+                        let mut bits = bits;
+                        while bits != 0 {
+                            let channel = 64 * word + bits.trailing_zeros() as usize;
+                            let (channel, value) = if channel < shape.channels {
+                                (channel, 1.0)
+                            } else {
+                                (channel - shape.channels, -1.0)
+                            };
+                            values[step * size + channel * pixels + pixel] = value;
+                            bits &= bits - 1;
+                        }
+                    }
+                }
+            }
+            values
+        }
+    }
+}
+
+/// The noise that the arguments name; its first scenario if none is said.
+pub fn noise_setting(
+    noise: Option<&str>,
+    scenario: Option<&str>,
+    severity: Option<usize>,
+    level: Option<f32>,
+) -> PyResult<Option<NoiseSetting>> {
+    let Some((noise, scenario)) = noise_name(noise, scenario)? else {
+        return match (severity, level) {
+            (None | Some(0), None) => Ok(None),
+            _ => Err(fault("a severity or level without a noise; say which with noise=")),
+        };
+    };
+    match (severity, level) {
+        (Some(severity), None) => Severities::default().setting(noise, scenario, severity).map_err(fault),
+        (None, Some(level)) => NoiseSetting::new(noise, scenario, level).map(Some).map_err(fault),
+        _ => Err(fault(format!("noise {noise}: either severity= (0 to 8) or level= is expected"))),
+    }
+}
+
+/// A noise and its scenario by name.
+pub fn noise_name(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Option<(Noise, Scenario)>> {
+    let Some(noise) = noise else {
+        return match scenario {
+            None => Ok(None),
+            Some(_) => Err(fault("a scenario without a noise; say which with noise=")),
+        };
+    };
+    let noise: Noise = noise.parse().map_err(fault)?;
+    let scenario = match scenario {
+        Some(scenario) => scenario.parse().map_err(fault)?,
+        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
+    };
+    Ok(Some((noise, scenario)))
+}

@@ -1,0 +1,64 @@
+//! LeakLab for Python: the same verbs as the program, NumPy in and out.
+//!
+//! The GIL is released wherever work is done. Arrays that Rust made are handed over without a copy; arrays that come
+//! in are read where they lie if they are float32 and contiguous. Errors carry the same sentences as the program's.
+//! The `leaklab` package re-exports everything from here and adds type stubs.
+#![deny(unsafe_code)]
+
+mod analyse;
+mod convert;
+mod dataset;
+mod network;
+mod theory;
+mod train;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    leaklab,
+    LeakLabError,
+    PyValueError,
+    "What was asked for cannot be done; the text says what is wrong, where, and what would be right."
+);
+
+/// An error of any of the libraries as a Python exception.
+fn fault(error: impl std::fmt::Display) -> PyErr {
+    LeakLabError::new_err(error.to_string())
+}
+
+/// Runs `work` on `threads` threads, or on as many as the machine has, without the GIL.
+fn without_gil<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce() -> R + Send,
+) -> PyResult<R> {
+    py.detach(|| match threads {
+        None => Ok(work()),
+        Some(0) => Err(fault("threads is 0; 1 is the least")),
+        Some(_) => Ok(leaklab_lab::train::threads(threads).map_err(fault)?.install(work)),
+    })
+}
+
+#[pymodule]
+mod _leaklab {
+    #[pymodule_export]
+    use super::LeakLabError;
+    #[pymodule_export]
+    use super::analyse::{analyse, evaluate, tables};
+    #[pymodule_export]
+    use super::dataset::{Dataset, encode, load_dataset};
+    #[pymodule_export]
+    use super::network::{Forward, Gradients, Layer, Network};
+    #[pymodule_export]
+    use super::theory::{coherence, cross_spectrum, log_rate, power_spectrum, rate};
+    #[pymodule_export]
+    use super::train::{resume, train};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
