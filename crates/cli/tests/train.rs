@@ -1,0 +1,189 @@
+//! `leaklab train` and `leaklab evaluate` as a user meets them: settings, files, health, messages.
+
+mod runs;
+
+use runs::{fail, leaklab, resume, said, succeed, train};
+use std::fs;
+
+#[test]
+fn a_run_leaves_what_was_promised() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let output = succeed(&mut train(&run, &["seed=7"]));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.lines().filter(|line| line.starts_with("epoch")).count(), 4, "{text}");
+    let settings = fs::read_to_string(run.join("run.toml")).unwrap();
+    for line in ["format = 1", "seed = 7", "tau = 30.0", "time_steps = 8", "learning_rate = "] {
+        assert!(settings.contains(line), "{line} not in\n{settings}");
+    }
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(metrics.lines().last().unwrap()).unwrap();
+    assert_eq!(last["epoch"], 4);
+    assert_eq!(last["layers"].as_array().unwrap().len(), 4);
+    assert!(last["layers"][1]["synops"].is_null() && last["layers"][0]["synops"].as_f64().unwrap() > 0.0);
+    for name in ["checkpoint.safetensors", "best.safetensors", "log.txt"] {
+        assert!(run.join(name).is_file(), "{name}");
+    }
+
+    // The figures of the last epoch are those that evaluation finds.
+    let output = succeed(leaklab(&["evaluate", "--json"]).arg(&run));
+    let evaluation: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(evaluation["accuracy"], last["test_accuracy"]);
+    assert_eq!(evaluation["sse"], last["test_sse"]);
+    let accuracy = evaluation["accuracy"].as_f64().unwrap();
+    assert!(evaluation["accuracy_low"].as_f64().unwrap() <= accuracy);
+    assert!(evaluation["accuracy_high"].as_f64().unwrap() >= accuracy);
+
+    // The resolved file is a complete run file, and a finished run stays as it is.
+    let again = folder.path().join("again");
+    succeed(leaklab(&["train", "--quiet", "--out"]).arg(&again).arg(run.join("run.toml")));
+    runs::assert_same(&run, &again);
+    succeed(&mut resume(&run));
+    runs::assert_same(&run, &again);
+}
+
+#[test]
+fn noise_lowers_accuracy_and_severity_zero_is_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let settings = [
+        "network=1x8x8-8C3-2P-32FC-10o",
+        "time_steps=20",
+        "test_limit=200",
+        "train_limit=800",
+        "learning_rate=0.5",
+    ];
+    succeed(&mut train(&run, &settings));
+    let accuracy = |flags: &[&str]| {
+        let output = succeed(leaklab(&["evaluate", "--json"]).arg(&run).args(flags));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value["accuracy"].as_f64().unwrap()
+    };
+    let clean = accuracy(&[]);
+    assert!(clean > 0.5, "{clean}");
+    for scenario in ["pixel", "channel"] {
+        let flags = |severity| ["--noise", "gaussian", "--scenario", scenario, "--severity", severity];
+        assert_eq!(accuracy(&flags("0")), clean);
+        assert!(accuracy(&flags("8")) < clean);
+    }
+    let noise = |flags: &[&str], words: &[&str]| fail(leaklab(&["evaluate"]).arg(&run).args(flags), 2, words);
+    noise(&["--noise", "thunder", "--severity", "1"], &["thunder", "gaussian"]);
+    noise(&["--noise", "gaussian", "--severity", "9"], &["severity 9"]);
+}
+
+#[test]
+fn activity_that_dies_out_is_reported_with_its_layers() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let settings = ["tau=2", "network=1x8x8-16C3-16C3-16C3-16C3-32FC-10o", "time_steps=20", "epochs=2"];
+    let output = succeed(&mut train(&run, &settings));
+    let said = said(&output);
+    assert!(said.contains("activity dies out") && said.contains("fc1"), "{said}");
+    assert!(said.contains("tau = 2") && said.contains("try a larger tau"), "{said}");
+    let health = fs::read_to_string(run.join("health.jsonl")).unwrap();
+    assert!(health.contains("\"kind\":\"silent\"") && health.contains("\"fc1\""), "{health}");
+
+    let stopped = folder.path().join("stopped");
+    fail(train(&stopped, &settings).arg("--stop-on-divergence"), 1, &["after epoch 1", "activity dies out"]);
+}
+
+#[test]
+fn a_learning_rate_of_a_thousand_is_reported_as_diverged() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let output = train(&run, &["learning_rate=1000"]).output().unwrap();
+    let said = said(&output);
+    assert!(said.contains("training has diverged") && said.contains("learning_rate"), "{said}");
+    let health = fs::read_to_string(run.join("health.jsonl")).unwrap();
+    assert!(health.contains("\"diverged\"") || health.contains("\"non-finite\""), "{health}");
+    let stopped = folder.path().join("stopped");
+    fail(train(&stopped, &["learning_rate=1000"]).arg("--stop-on-divergence"), 1, &["training has diverged"]);
+}
+
+#[test]
+fn a_healthy_run_is_not_complained_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let output = succeed(&mut train(&run, &["learning_rate=0.3", "time_steps=15"]));
+    assert_eq!(said(&output), "");
+    assert!(!run.join("health.jsonl").exists());
+}
+
+#[test]
+fn json_lines_are_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = succeed(train(&folder.path().join("run"), &[]).arg("--json"));
+    let lines: Vec<serde_json::Value> = output
+        .stdout
+        .split(|&b| b == b'\n')
+        .filter(|l| !l.is_empty())
+        .map(|l| serde_json::from_slice(l).unwrap())
+        .collect();
+    assert_eq!(lines.first().unwrap()["event"], "started");
+    assert_eq!(lines.last().unwrap()["event"], "finished");
+    assert_eq!(lines.iter().filter(|line| line["event"] == "epoch").count(), 4);
+    let output = succeed(train(&folder.path().join("quiet"), &[]).arg("--quiet"));
+    assert!(output.stdout.is_empty() && output.stderr.is_empty());
+}
+
+#[test]
+fn wrong_settings_are_refused_with_line_and_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("study.toml");
+    let run = folder.path().join("run");
+    let refuse = |text: &str, words: &[&str]| {
+        fs::write(&file, text).unwrap();
+        fail(leaklab(&["train", "--out"]).arg(&run).arg(&file), 2, words);
+        assert!(!run.exists(), "a refused run leaves nothing behind");
+    };
+    refuse(
+        "dataset = \"digits\"\ntau = 30\nlearning_rat = 0.1\n",
+        &["line 3", "learning_rat", "did you mean `learning_rate`"],
+    );
+    refuse("dataset = \"digits\"\n\ntau = -1\n", &["line 3", "tau = -1", "above 0"]);
+    refuse(
+        "dataset = \"digits\"\ntau = 30\ndropout = 1.5\n",
+        &["line 3", "dropout = 1.5", "from 0 to below 1"],
+    );
+    refuse("dataset = \"digits\"\ntau = 30\nepochs = \"many\"\n", &["line 3", "whole number"]);
+    refuse("dataset = \"digits\"\ntau = [30, 100]\n", &["line 2", "leaklab study"]);
+    refuse("dataset = \"digits\"\ntau = 30\nnetwork = \"1x8x8-16D3-10o\"\n", &["line 3", "16D3"]);
+    refuse(
+        "dataset = \"digits\"\ntau = 30\n[schedule]\nafterwards = [1]\n",
+        &["line 4", "schedule.afterwards"],
+    );
+    refuse(
+        "dataset = \"digits\"\ntau = 30\n[severity]\n\"gaussian/pixel\" = [1, 2]\n",
+        &["line 4", "eight levels"],
+    );
+    refuse("dataset = \"digits\"\ntau = = 30\n", &["line 2"]);
+    refuse("tau = 30\n", &["dataset is missing"]);
+    refuse("dataset = \"digits\"\n", &["tau is missing", "inf"]);
+    fail(
+        leaklab(&["train", "--dataset", "digits", "--tau", "30", "--set", "epochs"]).arg("--out").arg(&run),
+        2,
+        &["key=value"],
+    );
+    fail(&mut leaklab(&["train", "--resume", "no-such-run"]), 1, &["no-such-run", "not a run folder"]);
+    let mismatch = "dataset = \"digits\"\ntau = 30\nnetwork = \"32x32-16C3-10o\"\n";
+    fs::write(&file, mismatch).unwrap();
+    fail(leaklab(&["train", "--out"]).arg(&run).arg(&file), 1, &["3x32x32", "1x8x8"]);
+}
+
+#[test]
+fn another_format_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    succeed(&mut train(&run, &["epochs=1"]));
+    let path = run.join("run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("format = 1", "format = 99")).unwrap();
+    fail(&mut resume(&run), 1, &["run.toml", "format 99", "update leaklab"]);
+    fs::write(&path, text.replace("tau = 30.0", "tau = 31.0")).unwrap();
+    fail(&mut resume(&run), 1, &["tau = 30, not 31"]);
+    // More epochs are welcome.
+    fs::write(&path, text.replace("epochs = 1", "epochs = 2")).unwrap();
+    let output = succeed(&mut resume(&run));
+    assert!(said(&output).contains("run.toml was changed"), "{}", said(&output));
+    assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 2);
+}
