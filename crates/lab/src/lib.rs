@@ -10,4 +10,5 @@ pub mod exchange;
 pub mod golden;
 pub mod health;
 pub mod run;
+pub mod theory_tables;
 pub mod train;

@@ -24,8 +24,8 @@ pub enum ParameterError {
     /// The membrane has no lower bound, so there is no stationary state.
     #[error("the drift f(v) + mu is not positive far below the reset, so the neuron has no stationary state")]
     Unbounded,
-    /// Physical values whose dimensionless mean or noise is not a finite number.
-    #[error("{given} give {name} = {value}, which is not a finite number; {hint}")]
+    /// Physical values whose dimensionless mean is not finite, or noise not finite and above 0.
+    #[error("{given} give {name} = {value}, which no neuron can have; {hint}")]
     NotFinite {
         /// The physical values, as text.
         given: String,

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 pub struct Settings {
     /// Step, in units of the membrane time constant.
     pub step: f64,
-    /// Steps of one Welch segment, a power of two.
+    /// Steps of one Welch segment, even; the transform is fastest for products of small primes.
     pub segment: usize,
     /// Segments of one block; neighbours overlap by half.
     pub segments: usize,
@@ -46,8 +46,9 @@ impl Settings {
         let memory = (10.0 / (rate * cv * cv).max(1e-3)).min(100.0 / rate.max(1e-3));
         let span = (2.0 * std::f64::consts::TAU / lowest.max(1e-12)).max(memory);
         let segment = (span / step).clamp(256.0, 4_194_304.0) as usize;
-        let segment = segment.next_power_of_two();
-        let per_block = 16.min(segments.max(1));
+        let power = segment.next_power_of_two();
+        let segment = if segment <= power / 4 * 3 { power / 4 * 3 } else { power };
+        let per_block = (segments / 8).clamp(1, 16);
         Settings { step, segment, segments: per_block, blocks: segments.div_ceil(per_block), seed }
     }
 }
@@ -67,7 +68,10 @@ pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<E
     require("blocks", settings.blocks as f64, |n| (1.0..4e9).contains(&n), "1 or more")?;
     let welch = Welch::new(settings, omegas);
     let stepper = Stepper::new(model, settings.step);
-    let start = 10.0 * (1.0f64).max(model.rate().max(1e-2).recip());
+    // A spike erases the membrane's past, so what has to be forgotten is the common start: some intervals, and more
+    // of them the more regular they are.
+    let regular = (0.2 / (model.cv() * model.cv())).clamp(1.0, 10.0);
+    let start = 5.0 * regular / model.rate().max(1e-2);
     let sums: Vec<Sums> = (0..settings.blocks)
         .into_par_iter()
         .map(|block| run(&stepper, &welch, settings, start, block as u32))

@@ -17,6 +17,8 @@ pub struct Membrane {
     pub current: f64,
     /// Intensity `D_I` of the current noise, `<dI(t) dI(t')> = 2 D_I delta(t - t')`, in ampere^2 second.
     pub current_noise: f64,
+    /// Intensity of background current noise that is not part of the stimulus, in ampere^2 second; 0 if there is none.
+    pub background_noise: f64,
     /// Distance `V = V_th - U_rest` from rest to threshold in volt.
     pub gap: f64,
 }
@@ -68,9 +70,9 @@ impl Membrane {
             });
         }
         let scale = Scale { time: r * self.capacitance, drive_per_current: r / self.gap };
-        let d = self.current_noise * r / self.capacitance / self.gap / self.gap;
+        let noise = r / self.capacitance / self.gap / self.gap;
         let mu = r * self.current / self.gap;
-        Ok((self.drive(mu, d, "R must be finite; for a membrane without leak use the model if")?, scale))
+        Ok((self.drive(mu, noise, "R must be finite; for a membrane without leak use the model if")?, scale))
     }
 
     /// The perfect integrator, time in seconds: `mu = I / (C V)`, `D = D_I / (C V)^2`.
@@ -78,12 +80,8 @@ impl Membrane {
         self.check()?;
         let charge = self.capacitance * self.gap;
         let scale = Scale { time: 1.0, drive_per_current: charge.recip() };
-        let drive = self.drive(
-            self.current / charge,
-            self.current_noise / charge / charge,
-            "C V must not underflow",
-        )?;
-        Ok((drive, scale))
+        let noise = charge.recip() / charge;
+        Ok((self.drive(self.current / charge, noise, "C V must not be that small")?, scale))
     }
 
     fn check(&self) -> Result<(), ParameterError> {
@@ -91,11 +89,16 @@ impl Membrane {
         require("V", self.gap, |x| x > 0.0, "a finite number above 0 (threshold minus rest)")?;
         require("I", self.current, |_| true, "a finite number")?;
         require("D_I", self.current_noise, |x| x > 0.0, "a finite number above 0")?;
+        require("D_bg", self.background_noise, |x| x >= 0.0, "a finite number, 0 or more")?;
         Ok(())
     }
 
-    fn drive(&self, mu: f64, d: f64, hint: &'static str) -> Result<Drive, ParameterError> {
-        for (name, value, right) in [("mu", mu, mu.is_finite()), ("D", d, d.is_finite() && d > 0.0)] {
+    /// The drive of mean `mu` whose noise is `noise` times that of the current.
+    fn drive(&self, mu: f64, noise: f64, hint: &'static str) -> Result<Drive, ParameterError> {
+        let (d_st, d_bg) = (self.current_noise * noise, self.background_noise * noise);
+        for (name, value, right) in
+            [("mu", mu, mu.is_finite()), ("D", d_st + d_bg, (d_st + d_bg).is_finite() && d_st > 0.0)]
+        {
             if !right {
                 let given = format!(
                     "R = {}, C = {}, I = {}, D_I = {}, V = {}",
@@ -104,7 +107,7 @@ impl Membrane {
                 return Err(ParameterError::NotFinite { given, name, value, hint });
             }
         }
-        Drive::new(mu, d)
+        Drive::with_background(mu, d_st, d_bg)
     }
 }
 
@@ -112,8 +115,14 @@ impl Membrane {
 mod tests {
     use super::*;
 
-    const CELL: Membrane =
-        Membrane { resistance: 1e8, capacitance: 2e-10, current: 3e-10, current_noise: 1e-23, gap: 0.02 };
+    const CELL: Membrane = Membrane {
+        resistance: 1e8,
+        capacitance: 2e-10,
+        current: 3e-10,
+        current_noise: 1e-23,
+        background_noise: 0.0,
+        gap: 0.02,
+    };
 
     #[test]
     fn a_cell_of_twenty_milliseconds() {
@@ -122,6 +131,11 @@ mod tests {
         assert!((drive.mu() - 1.5).abs() < 1e-12);
         assert!((drive.d() - 1e-23 * 1e8 / (2e-10 * 4e-4)).abs() < 1e-12);
         assert!((scale.frequency(scale.omega(7.0)) - 7.0).abs() < 1e-12);
+        let (drive, scale) = CELL.perfect().unwrap();
+        assert!((drive.mu() - 75.0).abs() < 1e-9 && scale.time == 1.0);
+        assert!((drive.d() * 1.6 - 1.0).abs() < 1e-9, "{}", drive.d());
+        let noisy = Membrane { background_noise: 3e-23, ..CELL }.leaky().unwrap().0;
+        assert!((noisy.share() - 0.25).abs() < 1e-12);
     }
 
     #[test]

@@ -90,7 +90,7 @@ proptest! {
     #[test]
     fn lif_becomes_if(current in 0.8f64..3.0, log_noise in -1.5f64..0.0, frequency in 0.05f64..3.0) {
         let membrane = |resistance| Membrane {
-            resistance, capacitance: 1.0, current, current_noise: 10f64.powf(log_noise), gap: 1.0,
+            resistance, capacitance: 1.0, current, current_noise: 10f64.powf(log_noise), background_noise: 0.0, gap: 1.0,
         };
         let (drive, scale) = membrane(1.0).perfect().unwrap();
         let limit = Integrator::new(drive).unwrap();
