@@ -1,0 +1,56 @@
+//! `leaklab theory figure`: the paper's Fig. 2, on its own axis and on a common one, with what holds on which.
+
+use super::FigureArguments;
+use crate::{Outcome, usage};
+use leaklab_lab::theory_tables::{Simulation, tables};
+use leaklab_report::html::Html;
+use leaklab_report::page::{Page, render};
+use leaklab_report::study::coherence;
+
+/// Works out the tables, draws them and writes the page.
+pub fn write(arguments: &FigureArguments) -> Outcome {
+    if arguments.segments == 1 {
+        return Err(usage(
+            "--segments 1: one segment has no error bar; give at least 2, or 0 for no simulation",
+        ));
+    }
+    let simulation =
+        (arguments.segments > 0).then_some(Simulation { segments: arguments.segments, seed: arguments.seed });
+    let tables = tables(simulation);
+    if let Some(folder) = &arguments.tables {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: the folder cannot be made: {error}", folder.display()))?;
+        for table in &tables {
+            table.write(folder)?;
+        }
+    }
+    let tables = tables.into_iter().map(|table| (table.name.clone(), table)).collect();
+    let page = Page {
+        title: "What leak does to the coherence of one neuron".to_owned(),
+        eyebrow: "Theory of one neuron".to_owned(),
+        lead: Html::markup(
+            "<p>The paper says that a neuron without leak passes all frequencies on and that leak cuts the high ones off. \
+             <strong>That holds on one axis only:</strong> frequency measured in each neuron's own time constant.</p>\
+             <ul>\
+             <li><strong>On each neuron's own axis</strong> (left) the statement holds: without leak the time constant is so \
+             long that the whole axis is slow against the neuron's firing.</li>\
+             <li><strong>On a common axis</strong> (middle) it does not: near its firing rate the neuron without leak falls \
+             as the leaky ones do, and all end in the same kind of tail, 2&nbsp;×&nbsp;rate&nbsp;/&nbsp;ω. What leak lowers \
+             is the plateau at low frequency.</li>\
+             <li><strong>Where the input is mostly noise</strong> (right) a leaky neuron can be the more coherent one over \
+             most of the axis.</li></ul>",
+        ),
+        sections: vec![coherence::section(&tables)],
+        footer: Html::fill(
+            "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the Effect of Leak in \
+             Spiking Neural Networks</cite> (2020), Fig. 2.</p>",
+            &[&env!("CARGO_PKG_VERSION")],
+        ),
+        refresh: None,
+    };
+    let file = &arguments.out;
+    leaklab_record::atomic::write(file, render(&page).as_bytes())
+        .map_err(|error| format!("{}: the page cannot be written: {error}", file.display()))?;
+    println!("{}", file.display());
+    Ok(())
+}
