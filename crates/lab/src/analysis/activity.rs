@@ -60,7 +60,7 @@ fn per_layer(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
             neurons.into(),
             Cell::from(activity.spikes.get(i).map(|&n| n as f64 / (neurons * steps * images) as f64)),
             Cell::from(operations.map(|&n| n as f64 / images as f64)),
-            Cell::from(activity.norms.get(i).copied().filter(|x| x.is_finite())),
+            Cell::from(activity.norms.get(i).copied().flatten()),
             share(activity.dead.get(i)),
             share(activity.saturated.get(i)),
         ]);

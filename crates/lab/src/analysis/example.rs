@@ -9,51 +9,35 @@ use crate::evaluate::EVALUATION_EPOCH;
 use leaklab_engine::{Input, Layer, LayerKind, Network, Trace, infer};
 use leaklab_record::Table;
 
-/// Images among which the first that is classified correctly is taken.
-const CANDIDATES: usize = 64;
+/// The test image that is shown: the same for every run, so that runs can be compared.
+const IMAGE: usize = 0;
 /// Neurons of each layer in the raster, evenly spaced.
 const RASTER_NEURONS: usize = 48;
-/// Neurons of each hidden layer whose membrane is shown: those that fired most.
+/// Neurons of each hidden layer whose membrane is shown.
 const MEMBRANES: usize = 2;
+/// They are those that fired nearest to once in so many steps: often enough to see spikes, rarely enough to see leak.
+const STEPS_PER_SPIKE: usize = 8;
 
 /// The tables `raster`, `membrane` and `example_image`.
 pub(super) fn tables(analyst: &Analyst) -> Result<Vec<Table>, AnalysisError> {
     let split = &analyst.dataset.test;
-    let candidates = CANDIDATES.min(split.len());
-    let show = |index: usize, input: &mut Input| {
-        analyst.presentation.show(split, index, EVALUATION_EPOCH, &mut Scratch::default(), input);
+    let (network, steps) = (&analyst.run.network, analyst.run.config.time_steps);
+    let show = |_: usize, input: &mut Input| {
+        analyst.presentation.show(split, IMAGE, EVALUATION_EPOCH, &mut Scratch::default(), input);
     };
-    let steps = analyst.run.config.time_steps;
-    let correct = analyst.pool.install(|| {
-        infer(&analyst.packed, steps, candidates, &analyst.workspaces, show, |i, trace| {
-            trace.class() == split.label(i)
-        })
-    })?;
-    let chosen = correct.iter().position(|&correct| correct).unwrap_or(0);
-    let network = &analyst.run.network;
     let drawn = analyst.pool.install(|| {
-        infer(
-            &analyst.packed,
-            steps,
-            1,
-            &analyst.workspaces,
-            |_, input| show(chosen, input),
-            |_, trace| (raster(network, trace), membranes(network, trace), trace.class()),
-        )
+        infer(&analyst.packed, steps, 1, &analyst.workspaces, show, |_, trace| {
+            (raster(network, trace), membranes(network, trace), trace.class())
+        })
     })?;
     let Some((raster, membranes, class)) = drawn.into_iter().next() else { return Ok(Vec::new()) };
     let name = |class: usize| analyst.dataset.class_names.get(class).map_or("?", String::as_str);
     let which = format!(
-        "Test image {chosen} (sample {}), labelled {}, classified as {}.",
-        split.sample(chosen),
-        name(split.label(chosen)),
+        "The first test image, labelled {}, classified as {}.",
+        name(split.label(IMAGE)),
         name(class)
     );
-    Ok(vec![
-        raster_table(&raster, &which),
-        membrane_table(&membranes, &which),
-        image_table(analyst, chosen, &which),
-    ])
+    Ok(vec![raster_table(&raster, &which), membrane_table(&membranes, &which), image_table(analyst, &which)])
 }
 
 /// `(layer, neuron, step)` of every spike of the chosen neurons. Neurons are numbered `[channel][row][column]`.
@@ -146,7 +130,7 @@ pub fn potential(network: &Network, trace: &Trace, layer: usize, neuron: usize) 
         .collect()
 }
 
-/// `(layer, neuron, potentials)` of the busiest neurons of each conv and FC layer, and of every output.
+/// `(layer, neuron, potentials)` of a few neurons of each conv and FC layer, and of every output.
 fn membranes(network: &Network, trace: &Trace) -> Vec<(String, usize, Vec<f64>)> {
     let mut found = Vec::new();
     for (i, layer) in network.architecture.layers().iter().enumerate() {
@@ -154,9 +138,11 @@ fn membranes(network: &Network, trace: &Trace) -> Vec<(String, usize, Vec<f64>)>
             LayerKind::Pool => continue,
             LayerKind::Output => (0..layer.output.neurons()).collect(),
             LayerKind::Conv | LayerKind::Full => {
+                let wanted = (trace.steps() / STEPS_PER_SPIKE).max(1) as u32;
+                let counts = trace.spike_counts(i).into_iter().enumerate();
                 let mut order: Vec<(u32, usize)> =
-                    trace.spike_counts(i).into_iter().enumerate().map(|(neuron, n)| (n, neuron)).collect();
-                order.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+                    counts.map(|(neuron, n)| (n.abs_diff(wanted), neuron)).collect();
+                order.sort_unstable();
                 order.into_iter().take(MEMBRANES).map(|(_, neuron)| neuron).collect()
             }
         };
@@ -191,8 +177,8 @@ fn membrane_table(membranes: &[(String, usize, Vec<f64>)], which: &str) -> Table
         "membrane",
         "Membrane potentials of one image",
         &format!(
-            "Potential after the step's input and before the threshold is applied, of the {MEMBRANES} neurons of each layer that \
-             fired most, and of every output neuron. {which}"
+            "Potential after the step's input and before the threshold is applied, of {MEMBRANES} neurons of each layer (those \
+             whose rate is nearest to one spike in {STEPS_PER_SPIKE} steps), and of every output neuron. {which}"
         ),
         &[LAYER, NEURON, STEP, ("potential", "v_th = 1 unit of weight", "Membrane potential.")],
     );
@@ -211,7 +197,7 @@ fn membrane_table(membranes: &[(String, usize, Vec<f64>)], which: &str) -> Table
     table
 }
 
-fn image_table(analyst: &Analyst, index: usize, which: &str) -> Table {
+fn image_table(analyst: &Analyst, which: &str) -> Table {
     let mut table = Table::new(
         "example_image",
         "The example image",
@@ -224,7 +210,7 @@ fn image_table(analyst: &Analyst, index: usize, which: &str) -> Table {
         ],
     );
     let shape = analyst.dataset.shape;
-    for (i, &pixel) in analyst.dataset.test.image(index).iter().enumerate() {
+    for (i, &pixel) in analyst.dataset.test.image(IMAGE).iter().enumerate() {
         let (channel, place) = (i / shape.pixels(), i % shape.pixels());
         let cells = [channel, place / shape.width, place % shape.width, usize::from(pixel)];
         table.push(cells.into_iter().map(Into::into).collect());

@@ -61,8 +61,8 @@ pub struct ActivityPass {
     pub saturated: Vec<u64>,
     /// Synaptic operations of each conv, FC and output layer, all images.
     pub synops: Vec<u64>,
-    /// Weighted-input norm of each hidden layer, mean over images.
-    pub norms: Vec<f64>,
+    /// Weighted-input norm of each hidden layer, mean over images; empty if not finite.
+    pub norms: Vec<Option<f64>>,
     /// Spikes of hidden conv and FC layers, for each image.
     pub image_spikes: Vec<u64>,
     /// Synaptic operations, for each image.
@@ -81,6 +81,7 @@ pub struct Meter<'a> {
     synapses: Option<Synapses>,
     sums: Pass,
     sse: f64,
+    norms: Vec<f64>,
     neuron_spikes: Vec<Vec<u64>>,
 }
 
@@ -123,7 +124,7 @@ impl<'a> Meter<'a> {
             dead: vec![0; hidden],
             saturated: vec![0; hidden],
             synops: vec![0; network.architecture.parameters().len()],
-            norms: vec![0.0; hidden],
+            norms: vec![None; hidden],
             image_spikes: Vec::new(),
             image_synops: Vec::new(),
             effective_acs: 0,
@@ -147,6 +148,7 @@ impl<'a> Meter<'a> {
                 activity,
             },
             sse: 0.0,
+            norms: vec![0.0; hidden],
         }
     }
 
@@ -197,7 +199,7 @@ impl<'a> Meter<'a> {
             sums.image_spikes.push(counted);
             sums.image_synops.push(image.synops.iter().sum());
             sums.synops.iter_mut().zip(&image.synops).for_each(|(sum, n)| *sum += n);
-            add_all(&mut sums.norms, &image.norms);
+            add_all(&mut self.norms, &image.norms);
             sums.effective_acs += image.acs;
             sums.effective_macs += image.macs;
         }
@@ -212,7 +214,8 @@ impl<'a> Meter<'a> {
             spectrum.hidden_power.iter_mut().flatten().for_each(|p| *p /= images);
         }
         if let Some(activity) = &mut self.sums.activity {
-            activity.norms.iter_mut().for_each(|norm| *norm /= images);
+            activity.norms =
+                self.norms.iter().map(|sum| Some(sum / images).filter(|x| x.is_finite())).collect();
             let most = SATURATED * images * self.steps as f64;
             for (layer, counts) in self.neuron_spikes.iter().enumerate() {
                 activity.dead[layer] = counts.iter().filter(|&&n| n == 0).count() as u64;

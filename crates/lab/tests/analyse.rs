@@ -1,0 +1,277 @@
+//! Analyses of small trained runs: they agree with `evaluate`, depend on nothing they should not, resume, and say plainly what is
+//! wrong.
+
+use leaklab_engine::noise::{Noise, Scenario};
+use leaklab_engine::{Isa, Packed};
+use leaklab_lab::analysis::compare::compare_folders;
+use leaklab_lab::analysis::{Analysis, AnalysisError, Options, analyse};
+use leaklab_lab::config::RunConfig;
+use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
+use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::train::{self, Control, threads};
+use leaklab_record::{Cell, Table};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SETTINGS: &str = r#"
+dataset = "digits"
+network = "1x8x8-6C3-2P-12FC-10o"
+time_steps = 12
+epochs = 2
+train_limit = 200
+test_limit = 70
+batch = 20
+schedule = { after = [], times = 1.0 }
+noise = ["gaussian/pixel", "impulse/channel"]
+"#;
+
+fn train_run(folder: &Path, tau: &str, seed: u64) -> PathBuf {
+    let file = folder.join("settings.toml");
+    std::fs::write(&file, SETTINGS).unwrap();
+    let config = RunConfig::load(&file, &[format!("tau={tau}"), format!("seed={seed}")]).unwrap();
+    let run = folder.join(config.folder_name());
+    train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+    run
+}
+
+fn options(count: usize) -> Options {
+    Options { images: None, weights: Weights::Last, pool: Arc::new(threads(Some(count)).unwrap()) }
+}
+
+fn all(run: &Path, count: usize) -> Vec<Table> {
+    analyse(run, &Analysis::ALL, &options(count), &mut |_| true).unwrap()
+}
+
+fn find<'a>(tables: &'a [Table], name: &str) -> &'a Table {
+    tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no table {name}"))
+}
+
+fn evaluation(run: &Path, noise: Option<(Noise, Scenario, usize)>) -> Evaluation {
+    let run = TrainedRun::open(run, Weights::Last).unwrap();
+    let dataset = run.dataset().unwrap();
+    let mut show = presentation(&run.config, &dataset);
+    if let Some((noise, scenario, severity)) = noise {
+        let setting = run.config.severities.setting(noise, scenario, severity).unwrap();
+        show.encoding = show.encoding.with_noise(setting);
+    }
+    let packed = Packed::new(&run.network, Isa::best()).unwrap();
+    let architecture = &run.network.architecture;
+    let pool = threads(Some(2)).unwrap();
+    evaluate(&packed, architecture, &show, &dataset.test, &pool, &mut |_| true).unwrap().unwrap()
+}
+
+#[test]
+fn agrees_with_evaluate_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "30", 1);
+    let tables = all(&run, 2);
+    let robustness = find(&tables, "robustness");
+    assert_eq!(robustness.rows.len(), 2 * 9);
+    let row = |noise: &str, severity: f64| {
+        let found = robustness.rows.iter().find(|row| {
+            robustness.cell(row, "noise").text() == Some(noise)
+                && robustness.cell(row, "severity").number() == Some(severity)
+        });
+        let number = |column| robustness.cell(found.unwrap(), column).number().unwrap();
+        (number("images"), number("correct"), number("accuracy"), number("sse"))
+    };
+    let numbers = |e: &Evaluation| (e.images as f64, e.correct as f64, e.accuracy(), e.sse);
+    let clean = evaluation(&run, None);
+    assert_eq!(row("gaussian", 0.0), numbers(&clean));
+    assert_eq!(row("impulse", 0.0), numbers(&clean));
+    let noisy = evaluation(&run, Some((Noise::Gaussian, Scenario::Pixel, 7)));
+    assert_eq!(row("gaussian", 7.0), numbers(&noisy));
+    assert_ne!(clean.sse, noisy.sse);
+    let noisy = evaluation(&run, Some((Noise::Impulse, Scenario::Channel, 8)));
+    assert_eq!(row("impulse", 8.0), numbers(&noisy));
+
+    let activity = find(&tables, "activity");
+    for (row, layer) in activity.rows.iter().zip(&clean.layers) {
+        assert_eq!(row[0].text(), Some(layer.name.as_str()));
+        assert_eq!(activity.cell(row, "spike_rate").number(), layer.spike_rate);
+        assert_eq!(activity.cell(row, "synops").number(), layer.synops);
+        assert_eq!(activity.cell(row, "weighted_input_norm").number(), layer.weighted_input_norm);
+    }
+    let summary = find(&tables, "activity_summary");
+    let value = |name: &str| {
+        let row = summary.rows.iter().find(|row| row[0].text() == Some(name)).unwrap();
+        summary.cell(row, "value").number().unwrap()
+    };
+    assert_eq!((value("spike_rate"), value("synops")), (clean.spike_rate, clean.synops));
+    assert_eq!(value("effective_acs"), clean.synops, "no weight is zero and every input ternary");
+}
+
+#[test]
+fn threads_leave_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "inf", 1);
+    let mut texts = Vec::new();
+    for count in [1, 2, 3] {
+        let _ = std::fs::remove_dir_all(run.join("analysis"));
+        texts.push(all(&run, count).iter().map(Table::to_json).collect::<Vec<_>>());
+    }
+    assert_eq!(texts[0], texts[1]);
+    assert_eq!(texts[0], texts[2]);
+}
+
+#[test]
+fn goes_on_where_it_was_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "100", 2);
+    let undisturbed = all(&run, 2);
+    std::fs::remove_dir_all(run.join("analysis")).unwrap();
+
+    // 17 passes of 70 images; stopped within the sixth.
+    let stopped = analyse(&run, &[Analysis::Robustness], &options(2), &mut |advance| {
+        assert_eq!(advance.total, 17 * 70);
+        advance.done < 5 * 70 + 10
+    });
+    let message = stopped.unwrap_err().to_string();
+    assert!(message.contains("the same command goes on"), "{message}");
+    assert!(!run.join("analysis/robustness.json").exists());
+    let mut last = (0, 0);
+    let again = analyse(&run, &[Analysis::Robustness], &options(2), &mut |advance| {
+        last = (advance.done, advance.total);
+        true
+    })
+    .unwrap();
+    assert_eq!(last, (12 * 70, 12 * 70), "five passes were kept");
+    assert_eq!(again[0], *find(&undisturbed, "robustness"));
+
+    // Damaged, foreign and old passes are made anew.
+    let passes = run.join("analysis/passes");
+    let text = std::fs::read_to_string(passes.join("gaussian_pixel_2.json")).unwrap();
+    std::fs::write(passes.join("gaussian_pixel_2.json"), &text[..text.len() / 2]).unwrap();
+    std::fs::write(passes.join("gaussian_pixel_3.json"), &text).unwrap();
+    let old =
+        std::fs::read_to_string(passes.join("clean.json")).unwrap().replace("\"format\":1", "\"format\":0");
+    std::fs::write(passes.join("clean.json"), old).unwrap();
+    let mut total = 0;
+    let repaired = analyse(&run, &Analysis::ALL, &options(2), &mut |advance| {
+        total = advance.total;
+        true
+    })
+    .unwrap();
+    assert_eq!(total, 3 * 70);
+    assert_eq!(repaired, undisturbed);
+    // Nothing is left to do.
+    analyse(&run, &Analysis::ALL, &options(2), &mut |_| panic!("an image was shown again")).unwrap();
+}
+
+#[test]
+fn a_limit_takes_part_of_the_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "30", 3);
+    let limited = Options { images: Some(40), ..options(2) };
+    let tables = analyse(&run, &[Analysis::Robustness], &limited, &mut |_| true).unwrap();
+    assert!(tables[0].rows.iter().all(|row| tables[0].cell(row, "images").number() == Some(40.0)));
+    let tables = analyse(&run, &[Analysis::Robustness], &options(2), &mut |_| true).unwrap();
+    assert!(tables[0].rows.iter().all(|row| tables[0].cell(row, "images").number() == Some(70.0)));
+}
+
+#[test]
+fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs: Vec<PathBuf> = [("30", 1), ("inf", 1), ("30", 2), ("inf", 2)]
+        .map(|(tau, seed)| train_run(folder.path(), tau, seed))
+        .into();
+    let mut tables: Vec<Table> = runs.iter().flat_map(|run| all(run, 2)).collect();
+    let out = folder.path().join("compare");
+    tables.extend(compare_folders(&runs, &out).unwrap());
+    let promised: [(&str, &str); 22] = [
+        (
+            "robustness",
+            "noise scenario severity level images correct accuracy accuracy_low accuracy_high sse",
+        ),
+        ("robustness_summary", "noise scenario area half_severity"),
+        ("generalisation", "epoch train_sse test_sse train_accuracy test_accuracy"),
+        ("generalisation_summary", "quantity value unit epochs"),
+        ("activity", "layer kind neurons spike_rate synops weighted_input_norm dead saturated"),
+        ("activity_summary", "quantity value low high unit"),
+        ("energy", "model operation energy_per_operation spiking dense"),
+        ("input_spectrum", "condition frequency power"),
+        ("input_amplitude", "condition amplitude density curve"),
+        ("critical_frequency", "condition frequency images"),
+        ("critical_frequency_summary", "condition mean low high images left_out white_noise"),
+        ("hidden_spectrum", "condition layer frequency power"),
+        ("raster", "layer neuron step"),
+        ("membrane", "layer neuron step potential"),
+        ("table1", "quantity tau mean standard_error seeds paper unit"),
+        ("robustness_by_tau", "noise scenario severity level tau mean low high seeds"),
+        ("differences", "quantity tau_a tau_b mean low high seeds"),
+        ("generalisation_by_tau", "tau epoch train_sse test_sse"),
+        ("norm_by_tau", "layer tau mean low high"),
+        ("critical_by_tau", "tau condition mean low high seeds paper"),
+        ("tradeoff", "tau synops energy robustness accuracy pareto"),
+        ("claims", "claim statement paper ours low high verdict rule"),
+    ];
+    for (name, columns) in promised {
+        let table = find(&tables, name);
+        assert!(!table.rows.is_empty(), "{name} is empty");
+        for column in columns.split(' ') {
+            assert!(table.column(column).is_some(), "{name} has no column {column}");
+        }
+        for column in &table.columns {
+            assert!(!column.description.is_empty(), "{name}.{} has no description", column.name);
+        }
+    }
+    for run in &runs {
+        assert_eq!(Table::read(&run.join("analysis/robustness.json")).unwrap().name, "robustness");
+    }
+    let claims = Table::read(&out.join("claims.json")).unwrap();
+    assert!(claims.rows.iter().any(|row| row[0].text() == Some("2 impulse/channel")));
+    let white = find(&tables, "critical_frequency_summary");
+    // T = 12 steps; white noise is well below the Nyquist frequency.
+    assert!(
+        white
+            .rows
+            .iter()
+            .all(|row| white.cell(row, "white_noise").number().is_some_and(|f| f > 0.25 && f < 0.5))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_plainly() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "30", 4);
+    let message = |run: &Path| {
+        let error: AnalysisError =
+            analyse(run, &[Analysis::Activity], &options(1), &mut |_| true).unwrap_err();
+        error.to_string()
+    };
+    let said = message(&folder.path().join("nowhere"));
+    assert!(said.contains("nowhere: not a run folder"), "{said}");
+
+    let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();
+    std::fs::write(run.join("run.toml"), settings.replace("format = 1", "format = 99")).unwrap();
+    let said = message(&run);
+    assert!(said.contains("format 99") && said.contains("update leaklab"), "{said}");
+
+    let elsewhere = folder.path().join("empty").display().to_string();
+    let moved =
+        settings.replace("dataset = \"digits\"", &format!("dataset = \"mnist\"\ndata_dir = \"{elsewhere}\""));
+    std::fs::write(run.join("run.toml"), moved).unwrap();
+    let said = message(&run);
+    assert!(said.contains("leaklab data fetch mnist"), "{said}");
+
+    std::fs::write(run.join("run.toml"), &settings).unwrap();
+    std::fs::create_dir_all(run.join("analysis")).unwrap();
+    std::fs::write(run.join("analysis/activity.json"), "{\"format\":7}").unwrap();
+    let said =
+        compare_folders(std::slice::from_ref(&run), &folder.path().join("out")).unwrap_err().to_string();
+    assert!(said.contains("activity.json") && said.contains("format 7"), "{said}");
+    // Analysing again replaces the table, and one run is compared with empty intervals and a note.
+    all(&run, 1);
+    let tables = compare_folders(std::slice::from_ref(&run), &folder.path().join("out")).unwrap();
+    let table1 = find(&tables, "table1");
+    assert!(table1.rows.iter().all(|row| table1.cell(row, "standard_error") == &Cell::Empty));
+    assert!(table1.notes.iter().any(|note| note.contains("at least 2 runs")));
+    let claims = find(&tables, "claims");
+    assert!(claims.rows.iter().all(|row| claims.cell(row, "verdict").text() == Some("not enough evidence")));
+
+    for file in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
+        let _ = std::fs::remove_file(run.join(file));
+    }
+    let said = message(&run);
+    assert!(said.contains("nothing has been trained yet"), "{said}");
+}
