@@ -1,0 +1,190 @@
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import theory as theory
+
+__version__: str
+
+Path = str | PathLike[str]
+Noise = Literal["gaussian", "impulse", "deletion", "jitter", "stuck-pixel", "salt-and-pepper"]
+Scenario = Literal["pixel", "channel"]
+Columns = dict[str, NDArray[Any]]
+
+class LeakLabError(ValueError):
+    """What was asked for cannot be done; the text says what is wrong, where, and what would be right."""
+
+class Layer:
+    """One layer of a network."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> Literal["conv", "pool", "full", "output"]: ...
+    @property
+    def input(self) -> list[int]: ...
+    @property
+    def output(self) -> list[int]: ...
+
+class Forward:
+    """What a network did with its input."""
+
+    @property
+    def prediction(self) -> NDArray[np.float32]:
+        """Output potential after the last step divided by T, [N, classes]."""
+    @property
+    def signal(self) -> NDArray[np.float32]:
+        """Weighted input of the output layer, [N, T, classes]."""
+    @property
+    def spike_counts(self) -> list[NDArray[np.uint32]]:
+        """Spikes of each neuron, one array [N, ...] per hidden layer, pools included."""
+    @property
+    def synops(self) -> NDArray[np.uint64]:
+        """Synaptic operations, [N, conv, fully connected and output layers]."""
+    @property
+    def weighted_input_norm(self) -> NDArray[np.float64]:
+        """Time mean of the norm of the weighted input, [N, hidden layers, pools included]."""
+    def spikes(self, layer: int | str) -> NDArray[np.uint8]:
+        """Spikes of a hidden layer, [T, N, ...]."""
+
+class Gradients:
+    """Loss and gradients of a batch."""
+
+    @property
+    def loss(self) -> float: ...
+    @property
+    def prediction(self) -> NDArray[np.float32]: ...
+    @property
+    def weights(self) -> dict[str, NDArray[np.float32]]: ...
+
+class Network:
+    """A spiking network in the paper's notation, such as "1x8x8-16C3-2P-64FC-10o"."""
+
+    def __init__(self, notation: str, tau: float = 100.0, v_th: float = 1.0, seed: int = 0) -> None: ...
+    @property
+    def notation(self) -> str: ...
+    @property
+    def tau(self) -> float: ...
+    @property
+    def v_th(self) -> float: ...
+    @property
+    def layers(self) -> list[Layer]: ...
+    @property
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """A copy of the weights, [out, in, 3, 3] or [out, in], by layer name."""
+    def set_weights(self, weights: Mapping[str, ArrayLike]) -> None:
+        """Replaces the weights of the layers that are named."""
+    def forward(self, x: ArrayLike, *, threads: int | None = None) -> Forward:
+        """Runs the network on input spikes, float32 [T, N, C, H, W]."""
+    def gradients(
+        self,
+        x: ArrayLike,
+        labels: ArrayLike,
+        gradient: Literal["straight-through", "exact"] = "straight-through",
+        masks: Sequence[ArrayLike] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Gradients:
+        """The loss and its gradient with respect to every weight, averaged over the samples."""
+    @staticmethod
+    def load(path: Path, *, best: bool = False) -> Network:
+        """The network of a run folder or of a folder that `save` made."""
+    def save(self, folder: Path) -> None:
+        """Writes model.safetensors, config.json and a model card."""
+    def to_nir(self, path: Path, *, dt: float = 1e-4, if_r: float = 1.0, if_as_lif: bool = False) -> None:
+        """Writes a NIR graph, as Python's nir reads it."""
+    @staticmethod
+    def from_nir(
+        path: Path, *, dt: float | None = None, if_r: float = 1.0, integrate_output: bool = False
+    ) -> Network:
+        """The network of a NIR graph of any tool; a node without counterpart is named."""
+
+class Dataset:
+    """Images and labels of a data set, as arrays."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def class_names(self) -> list[str]: ...
+    @property
+    def train_images(self) -> NDArray[np.uint8]: ...
+    @property
+    def train_labels(self) -> NDArray[np.uint8]: ...
+    @property
+    def train_samples(self) -> NDArray[np.uint32]: ...
+    @property
+    def test_images(self) -> NDArray[np.uint8]: ...
+    @property
+    def test_labels(self) -> NDArray[np.uint8]: ...
+    @property
+    def test_samples(self) -> NDArray[np.uint32]: ...
+
+def load_dataset(
+    name: str,
+    *,
+    data_dir: Path | None = None,
+    train_limit: int | None = None,
+    test_limit: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Loads a data set by name; digits needs no files."""
+
+def encode(
+    images: ArrayLike,
+    time_steps: int,
+    seed: int,
+    *,
+    encoder: Literal["signed", "unsigned"] = "signed",
+    noise: Noise | None = None,
+    scenario: Scenario | None = None,
+    severity: int | None = None,
+    level: float | None = None,
+    epoch: int = 0,
+    samples: ArrayLike | None = None,
+) -> NDArray[np.float32]:
+    """Images, uint8 or floats in [-1, 1], [N, C, H, W], as spikes [T, N, C, H, W]."""
+
+def train(
+    config: Mapping[str, Any] | Path,
+    out: Path | None = None,
+    *,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    threads: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    stop_on_divergence: bool = False,
+) -> dict[str, Any]:
+    """Trains a network into a run folder; settings are a dict or a TOML file."""
+
+def resume(
+    run: Path,
+    *,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    threads: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    stop_on_divergence: bool = False,
+) -> dict[str, Any]:
+    """Goes on with a run from its last checkpoint, to the same bits."""
+
+def evaluate(
+    run: Path,
+    *,
+    noise: Noise | None = None,
+    scenario: Scenario | None = None,
+    severity: int = 0,
+    best: bool = False,
+    train: bool = False,
+    limit: int | None = None,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """Accuracy of a trained run on its test set, clean or under noise."""
+
+def analyse(
+    run: Path, name: str, *, images: int | None = None, best: bool = False, threads: int | None = None
+) -> Columns:
+    """Runs an analysis and returns one of its tables as a dict of arrays."""
+
+def tables(run: Path) -> dict[str, Columns]:
+    """Every table in a run's analysis folder."""

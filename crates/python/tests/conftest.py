@@ -1,0 +1,38 @@
+"""Shared by all tests: where the repository and the program are, and one small trained run."""
+
+import os
+import pathlib
+
+import pytest
+
+import leaklab
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SMALL = {
+    "dataset": "digits",
+    "network": "1x8x8-8C3-2P-10o",
+    "tau": 30,
+    "time_steps": 10,
+    "epochs": 2,
+    "train_limit": 200,
+    "test_limit": 100,
+    "learning_rate": 0.5,
+    "seed": 3,
+}
+
+
+@pytest.fixture(scope="session")
+def program():
+    """The leaklab program, to compare with."""
+    path = os.environ.get("LEAKLAB")
+    if not path:
+        pytest.skip("LEAKLAB does not name the program; tools/check-python does")
+    return path
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """A small trained run."""
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    leaklab.train(SMALL, folder, threads=1)
+    return folder
