@@ -14,7 +14,7 @@ SMALL = {
     "tau": 30,
     "time_steps": 10,
     "epochs": 2,
-    "train_limit": 200,
+    "train_limit": 600,
     "test_limit": 100,
     "learning_rate": 0.5,
     "seed": 3,
