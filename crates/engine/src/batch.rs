@@ -6,6 +6,7 @@
 use crate::architecture::Architecture;
 use crate::masks::Masks;
 use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer, Workspace};
+use crate::simd::Row;
 use crate::spikes::{Input, Shape};
 use crate::trace::Trace;
 use rayon::prelude::*;
@@ -205,14 +206,16 @@ fn gather(packed: &Packed, parts: &[GroupGradient], gradients: &mut [f32]) {
         rest = after;
         match layer {
             PackedLayer::Conv(conv) => {
-                let sources: Vec<&[[[f32; 16]; 9]]> =
+                let sources: Vec<&[[Row; 9]]> =
                     parts.iter().map(|part| part.conv[convs].as_slice()).collect();
-                let mut total = vec![[[0.0f32; 16]; 9]; conv.gradient_len()];
+                let mut total = vec![[Row::ZERO; 9]; conv.gradient_len()];
                 total.par_chunks_mut(64).enumerate().for_each(|(i, total)| {
                     for source in &sources {
                         for (to, from) in total.iter_mut().zip(&source[64 * i..]) {
-                            for (to, from) in to.as_flattened_mut().iter_mut().zip(from.as_flattened()) {
-                                *to += from;
+                            for (to, from) in to.iter_mut().zip(from) {
+                                for lane in 0..16 {
+                                    to[lane] += from[lane];
+                                }
                             }
                         }
                     }

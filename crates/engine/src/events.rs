@@ -5,15 +5,16 @@
 //! steps at which each channel fired ([`Events`]), so that a channel's weights stay in registers; the gradient
 //! of a layer's spikes is an array parallel to its event list.
 
+use crate::simd::forward::ROW;
 use crate::simd::{Isa, Kernel, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 
-/// `0, 1, .. 63`.
-const IDENTITY: [u16; 64] = {
+/// `0, 1, .. 63` times [`ROW`].
+const CHANNELS: [u16; 64] = {
     let mut table = [0; 64];
     let mut i = 0;
     while i < 64 {
-        table[i] = i as u16;
+        table[i] = (i * ROW) as u16;
         i += 1;
     }
     table
@@ -33,7 +34,7 @@ fn slots(buffer: &mut Vec<u16>, at: usize) -> &mut [u16; 64] {
 pub(crate) struct Compact {
     /// Where each list starts; one more at the end.
     pub offsets: Vec<u32>,
-    /// Channel numbers within the block, ascending; at least 32 more entries follow the last.
+    /// Channel numbers within the block times [`ROW`], ascending; at least 64 more entries follow the last.
     pub channels: Vec<u16>,
 }
 
@@ -65,7 +66,7 @@ impl Kernel for CompactKernel<'_> {
             let keep = self.keep.map_or(!0, |keep| keep[pixel * words + self.word]);
             let starts = &mut offsets[pixel * steps + 1..][..steps];
             for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
-                end += V::select(&IDENTITY, at[self.word] & keep, 0, slots(channels, end));
+                end += V::select(&CHANNELS, at[self.word] & keep, 0, slots(channels, end));
                 *start = end as u32;
             }
         }
@@ -364,7 +365,11 @@ mod tests {
                                 let at = pixel * steps + step;
                                 let list = &compact.channels
                                     [compact.offsets[at] as usize..compact.offsets[at + 1] as usize];
-                                assert!(list.iter().all(|&c| kept(pixel, step, 64 * word + usize::from(c))));
+                                assert!(list.iter().all(|&c| kept(
+                                    pixel,
+                                    step,
+                                    64 * word + usize::from(c) / ROW
+                                )));
                                 compacted += list.len();
                                 expected += (64 * word..channels.min(64 * word + 64))
                                     .filter(|&channel| kept(pixel, step, channel))

@@ -6,8 +6,8 @@ use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
 use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
 use crate::layer::pool;
 use crate::network::{Network, NetworkError, Neuron};
-use crate::simd::Isa;
 use crate::simd::forward::Dynamics;
+use crate::simd::{Isa, Row};
 use crate::spikes::{Input, Shape};
 use crate::trace::Trace;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Workspace {
     pub traces: Vec<Trace>,
     conv: ConvWorkspace,
     step_rows: Vec<StepRows>,
-    currents: Vec<Vec<[f32; 16]>>,
+    currents: Vec<Vec<Row>>,
     derivatives: Vec<f32>,
     upper: Vec<Spiked>,
     lower: Vec<Spiked>,
@@ -64,7 +64,7 @@ struct Spiked {
 /// What a group of images adds to the gradient.
 pub(crate) struct GroupGradient {
     /// Packed gradients of the convolutions, in order.
-    pub conv: Vec<Vec<[[f32; 16]; 9]>>,
+    pub conv: Vec<Vec<[Row; 9]>>,
     /// Records of the fully connected layers, `[layer][image]`.
     pub full: Vec<Vec<FullRecord>>,
 }
@@ -247,7 +247,7 @@ impl Packed {
         }
         full.reverse();
         let convs = self.layers[..first_full].iter().filter_map(|layer| match layer {
-            PackedLayer::Conv(conv) => Some(vec![[[0.0; 16]; 9]; conv.gradient_len()]),
+            PackedLayer::Conv(conv) => Some(vec![[Row::ZERO; 9]; conv.gradient_len()]),
             _ => None,
         });
         let mut conv: Vec<_> = convs.collect();
@@ -336,7 +336,7 @@ impl Packed {
         image: usize,
         workspace: &mut Workspace,
         mode: Gradient,
-        gradients: &mut [Vec<[[f32; 16]; 9]>],
+        gradients: &mut [Vec<[Row; 9]>],
         next: &mut usize,
     ) {
         let Workspace { traces, conv: buffers, upper, lower, derivatives, .. } = workspace;

@@ -10,12 +10,12 @@
 use super::{spike_derivatives, total_squares};
 use crate::events::{Compact, Events, Geometry};
 use crate::simd::backward::ConvWalk;
-use crate::simd::forward::{ConvForward, Dynamics, PAD};
-use crate::simd::{Isa, Kernel, Vector, Work, dispatch, vectorise};
+use crate::simd::forward::{Append, ConvForward, Dynamics, ROW};
+use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
 /// Vectors of sixteen output channels that one forward chunk holds.
-const N: usize = 1;
+const N: usize = 2;
 
 /// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
 const STRIP: usize = 32;
@@ -28,10 +28,10 @@ pub(crate) struct Conv {
     output: Shape,
     /// Whether the second half of the input channels are negative spikes.
     signed: bool,
-    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][N]`.
-    tiles: Vec<[f32; 16]>,
+    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][N]`, taps by columns.
+    tiles: Vec<Row>,
     /// `[chunk of 16][input channel][9 taps, last first]`.
-    walk: Vec<[[f32; 16]; 9]>,
+    walk: Vec<[Row; 9]>,
 }
 
 /// Buffers of a convolution; their content between calls does not matter.
@@ -39,17 +39,20 @@ pub(crate) struct Conv {
 pub(crate) struct ConvWorkspace {
     compact: Vec<Compact>,
     merged: Vec<Merged>,
-    partial: Vec<[f32; 16]>,
-    squares: Vec<[f32; 16]>,
-    frames: Vec<[f32; 16]>,
+    partial: Vec<Row>,
+    squares: Vec<Row>,
+    frames: Vec<Row>,
     derivatives: Vec<f32>,
 }
 
-/// Row numbers of each `[pixel of the strip][step]`, padded to a multiple of [`PAD`].
+/// Row numbers (times [`ROW`]) of each `[pixel of the strip][step]`, padded.
 #[derive(Debug, Default)]
 struct Merged {
     list: Vec<u16>,
     offsets: Vec<u32>,
+    /// One output row's columns: the events of the three input rows, `[column][step]`.
+    columns: Vec<u16>,
+    column_offsets: Vec<u32>,
 }
 
 /// What comes into a convolution.
@@ -67,8 +70,8 @@ impl Conv {
         let input = Shape { channels, ..image };
         let mut conv = Conv { input, output, signed, tiles: Vec::new(), walk: Vec::new() };
         let (blocks, size) = (conv.blocks(), conv.block_size());
-        conv.tiles = vec![[0.0; 16]; output.channels.div_ceil(16 * N) * blocks * (9 * size + 1) * N];
-        conv.walk = vec![[[0.0; 16]; 9]; output.channels.div_ceil(16) * channels];
+        conv.tiles = vec![Row::ZERO; output.channels.div_ceil(16 * N) * blocks * (9 * size + 1) * N];
+        conv.walk = vec![[Row::ZERO; 9]; output.channels.div_ceil(16) * channels];
         conv.pack(weights);
         conv
     }
@@ -102,7 +105,7 @@ impl Conv {
                 let tile = (out / (16 * N) * blocks + channel / 64) * rows;
                 for (tap, &weight) in source.iter().enumerate() {
                     walk[8 - tap][out % 16] = sign * weight;
-                    let row = tile + tap * size + channel % 64;
+                    let row = tile + (tap % 3 * 3 + tap / 3) * size + channel % 64;
                     self.tiles[row * N + out / 16 % N][out % 16] = sign * weight;
                 }
             }
@@ -110,7 +113,7 @@ impl Conv {
     }
 
     /// Adds a packed gradient to one in the order `[out, in, 3, 3]`.
-    pub fn unpack(&self, packed: &[[[f32; 16]; 9]], gradient: &mut [f32]) {
+    pub fn unpack(&self, packed: &[[Row; 9]], gradient: &mut [f32]) {
         let real = self.input.channels / if self.signed { 2 } else { 1 };
         for (index, target) in gradient.chunks_exact_mut(9).enumerate() {
             let (out, channel) = (index / real, index % real);
@@ -140,7 +143,7 @@ impl Conv {
         };
         out.reset(self.output.pixels(), steps, self.output.channels);
         workspace.squares.clear();
-        workspace.squares.resize(steps, [0.0; 16]);
+        workspace.squares.resize(steps, Row::ZERO);
         match *input {
             ConvInput::Spikes(spikes, keep) => {
                 self.forward_spikes(isa, dynamics, spikes, keep, workspace, out)
@@ -174,20 +177,11 @@ impl Conv {
             let rows = top..self.output.height.min(top + strip);
             let pixels = rows.len() * width;
             for (compact, merged) in workspace.compact.iter().zip(&mut workspace.merged).take(blocks) {
-                vectorise(
-                    isa,
-                    Merge {
-                        compact,
-                        merged,
-                        shape: self.input,
-                        steps,
-                        size: self.block_size(),
-                        rows: rows.clone(),
-                    },
-                );
+                let (shape, size) = (self.input, self.block_size());
+                dispatch(isa, Merge { compact, merged, shape, steps, size, rows: rows.clone() });
             }
             if blocks > 1 {
-                workspace.partial.resize((pixels * steps * N).max(workspace.partial.len()), [0.0; 16]);
+                workspace.partial.resize((pixels * steps * N).max(workspace.partial.len()), Row::ZERO);
             }
             let per_pixel = steps * words_per_step;
             let words = &mut out.words_mut()[top * width * per_pixel..][..pixels * per_pixel];
@@ -215,7 +209,8 @@ impl Conv {
     }
 }
 
-/// Merges the lists of each output pixel's neighbours.
+/// Merges the lists of each output pixel's neighbours, first down the columns, then across: every column
+/// serves three pixels.
 struct Merge<'a> {
     compact: &'a Compact,
     merged: &'a mut Merged,
@@ -226,52 +221,57 @@ struct Merge<'a> {
     rows: std::ops::Range<usize>,
 }
 
-impl Work for Merge<'_> {
+impl Kernel for Merge<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
-        const WIDE: usize = 16;
-        let Merged { list, offsets } = self.merged;
-        let (height, width, steps) = (self.shape.height, self.shape.width, self.steps);
-        let zero_row = (9 * self.size) as u16;
+    fn run<V: Vector>(self) {
+        let Merged { list, offsets, columns, column_offsets } = self.merged;
+        let (height, width, steps, size) = (self.shape.height, self.shape.width, self.steps, self.size);
         offsets.clear();
         offsets.push(0);
-        let mut end = 0;
-        for (y, x) in self.rows.flat_map(|y| (0..width).map(move |x| (y, x))) {
-            let mut neighbours = [(0, 0u16); 9];
-            let mut count = 0;
-            for tap in 0..9 {
-                let (v, u) = (y + tap / 3, x + tap % 3);
-                if (1..=height).contains(&v) && (1..=width).contains(&u) {
-                    neighbours[count] = (((v - 1) * width + u - 1) * steps, (tap * self.size) as u16);
+        for y in self.rows {
+            column_offsets.clear();
+            column_offsets.push(0);
+            // The neighbours at -1, 0 and 1 that exist, and the offset of their weight rows.
+            let around = |at: usize, end: usize, taps: usize| {
+                let mut found = [(0, 0u16); 3];
+                let mut count = 0;
+                for (tap, v) in (at..at + 3).enumerate().filter(|&(_, v)| (1..=end).contains(&v)) {
+                    found[count] = (v - 1, (tap * taps * size * ROW) as u16);
                     count += 1;
                 }
+                (found, count)
+            };
+            let (rows, count) = around(y, height, 1);
+            for x in 0..width {
+                let neighbours = rows.map(|(v, offset)| ((v * width + x) * steps, offset));
+                Append {
+                    source: &self.compact.channels,
+                    starts: &self.compact.offsets,
+                    target: columns,
+                    ends: column_offsets,
+                    neighbours: &neighbours[..count],
+                    steps,
+                    longest: 3 * size,
+                    padding: None,
+                }
+                .append::<V>();
             }
-            for step in 0..steps {
-                // Nine full blocks, what the last wide copy may write past them, and the padding.
-                if list.len() < end + 9 * 64 + WIDE + PAD {
-                    list.resize(2 * (end + 9 * 64 + WIDE + PAD), 0);
+            for x in 0..width {
+                let (columns_around, count) = around(x, width, 3);
+                let neighbours = columns_around.map(|(u, offset)| (u * steps, offset));
+                Append {
+                    source: columns,
+                    starts: column_offsets,
+                    target: list,
+                    ends: offsets,
+                    neighbours: &neighbours[..count],
+                    steps,
+                    longest: 9 * size,
+                    padding: Some((9 * size * ROW) as u16),
                 }
-                for &(train, row) in &neighbours[..count] {
-                    let start = self.compact.offsets[train + step] as usize;
-                    let stop = self.compact.offsets[train + step + 1] as usize;
-                    for from in (start..stop).step_by(WIDE) {
-                        let at = end + from - start;
-                        let source: &[u16; WIDE] = self.compact.channels[from..from + WIDE]
-                            .try_into()
-                            .expect("padded by the builder");
-                        let target: &mut [u16; WIDE] =
-                            (&mut list[at..at + WIDE]).try_into().expect("grown above");
-                        for i in 0..WIDE {
-                            target[i] = source[i].wrapping_add(row);
-                        }
-                    }
-                    end += stop - start;
-                }
-                list[end..end + PAD].fill(zero_row);
-                end = end.next_multiple_of(PAD);
-                offsets.push(end as u32);
+                .append::<V>();
             }
         }
     }
@@ -284,7 +284,7 @@ struct RealForward<'a> {
     dynamics: Dynamics,
     values: &'a [f32],
     steps: usize,
-    squares: &'a mut [[f32; 16]],
+    squares: &'a mut [Row],
     out: &'a mut Spikes,
 }
 
@@ -360,7 +360,7 @@ impl Conv {
         up: &Upstream,
         input: &mut ConvEvents,
         workspace: &mut ConvWorkspace,
-        gradients: &mut [[[f32; 16]; 9]],
+        gradients: &mut [[Row; 9]],
     ) {
         let geometry = up.events.geometry;
         spike_derivatives(up.events, up.lambda, up.v_th, up.scale, &mut workspace.derivatives);
@@ -369,7 +369,7 @@ impl Conv {
         for chunk in 0..self.output.channels.div_ceil(16) {
             let frames = &mut workspace.frames;
             frames.clear();
-            frames.resize(geometry.tile_steps * frame + 2 * margin, [0.0; 16]);
+            frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
             let gradients = &mut gradients[chunk * channels..][..channels];
             let weights = &self.walk[chunk * channels..][..channels];
             for tile in (0..geometry.tiles()).rev() {
@@ -413,7 +413,7 @@ struct FillFrames<'a> {
     up: &'a Upstream<'a>,
     derivatives: &'a [f32],
     /// The tile's frames, without the margin before the first; the first holds the tile after.
-    frames: &'a mut [[f32; 16]],
+    frames: &'a mut [Row],
     chunk: usize,
     tile: usize,
 }
@@ -432,15 +432,15 @@ impl Work for FillFrames<'_> {
             let (this, later) = self.frames.split_at_mut((step + 1) * frame);
             if step + 1 < steps {
                 for (to, from) in this[step * frame..].iter_mut().zip(&later[..frame]) {
-                    *to = from.map(|d| d * decay);
+                    *to = Row(from.map(|d| d * decay));
                 }
             } else if step > 0 {
                 let (first, this) = this.split_at_mut(step * frame);
                 for (to, from) in this.iter_mut().zip(&first[..frame]) {
-                    *to = from.map(|d| d * decay);
+                    *to = Row(from.map(|d| d * decay));
                 }
             } else if decay != 1.0 {
-                this.iter_mut().for_each(|row| *row = row.map(|d| d * decay));
+                this.iter_mut().for_each(|row| *row = Row(row.map(|d| d * decay)));
             }
             let this = &mut this[step * frame..];
             let origin = step * frame;
@@ -462,8 +462,8 @@ impl Work for FillFrames<'_> {
 /// Gradient of the first layer's weights on real values.
 struct RealWalk<'a> {
     geometry: Geometry,
-    gradients: &'a mut [[[f32; 16]; 9]],
-    frames: &'a [[f32; 16]],
+    gradients: &'a mut [[Row; 9]],
+    frames: &'a [Row],
     values: &'a [f32],
     tile: usize,
 }

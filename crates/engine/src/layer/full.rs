@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::layer::conv::Upstream;
 use crate::simd::backward::{FullInput, FullWeights};
 use crate::simd::forward::{Dynamics, Fire, FullForward};
-use crate::simd::{Isa, Kernel, Vector, dispatch};
+use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::{Input, Shape, Spikes};
 
 /// A packed fully connected layer.
@@ -22,7 +22,7 @@ pub(crate) struct Full {
     /// Vectors of sixteen outputs in a chunk: 1, 2 or 4.
     vectors: usize,
     /// `[chunk][row = pixel * channels + channel][vectors]`.
-    rows: Vec<[f32; 16]>,
+    rows: Vec<Row>,
 }
 
 /// Which rows have an event at each step.
@@ -54,7 +54,7 @@ pub(crate) enum FullSource<'a> {
 pub(crate) struct FullRecord {
     rows: RowSteps,
     /// `d`, `[chunk][step][vectors]`.
-    d: Vec<[f32; 16]>,
+    d: Vec<Row>,
     steps: usize,
     /// Real input, if that is what came in: `[step][row]`.
     real: Vec<f32>,
@@ -150,7 +150,7 @@ impl Full {
             _ => 4,
         };
         let mut full = Full { input, outputs, signed, vectors, rows: Vec::new() };
-        full.rows = vec![[0.0; 16]; full.chunks() * input.neurons() * vectors];
+        full.rows = vec![Row::ZERO; full.chunks() * input.neurons() * vectors];
         let (pixels, fan_in) = (image.pixels(), image.neurons());
         for (out, weights) in weights.chunks_exact(fan_in).enumerate() {
             let (chunk, lane) = (out / (16 * vectors), out % (16 * vectors));
@@ -172,13 +172,13 @@ impl Full {
         self.outputs.div_ceil(16 * self.vectors)
     }
 
-    fn chunk_rows(&self, chunk: usize) -> &[[f32; 16]] {
+    fn chunk_rows(&self, chunk: usize) -> &[Row] {
         let len = self.input.neurons() * self.vectors;
         &self.rows[chunk * len..][..len]
     }
 
     /// Weighted inputs of a group of images, `[chunk][step][vectors]` each.
-    pub fn currents(&self, isa: Isa, group: &[FullSource], currents: &mut [Vec<[f32; 16]>]) {
+    pub fn currents(&self, isa: Isa, group: &[FullSource], currents: &mut [Vec<Row>]) {
         for chunk in 0..self.chunks() {
             let rows = self.chunk_rows(chunk);
             for (source, current) in group.iter().zip(currents.iter_mut()) {
@@ -187,7 +187,7 @@ impl Full {
                     FullSource::Real(_, steps) => *steps,
                 };
                 let len = steps * self.vectors;
-                current.resize(self.chunks() * len, [0.0; 16]);
+                current.resize(self.chunks() * len, Row::ZERO);
                 let current = &mut current[chunk * len..][..len];
                 match *source {
                     FullSource::Spikes(lists, scale) => by_vectors!(self.vectors, N => {
@@ -201,10 +201,10 @@ impl Full {
         }
     }
 
-    fn real_currents(&self, chunk: usize, values: &[f32], steps: usize, current: &mut [[f32; 16]]) {
+    fn real_currents(&self, chunk: usize, values: &[f32], steps: usize, current: &mut [Row]) {
         let rows = self.chunk_rows(chunk);
         let (pixels, image) = (self.input.pixels(), self.input.neurons() / if self.signed { 2 } else { 1 });
-        current.fill([0.0; 16]);
+        current.fill(Row::ZERO);
         for step in 0..steps {
             for (index, &value) in values[step * image..][..image].iter().enumerate() {
                 let row = index % pixels * self.input.channels + index / pixels;
@@ -225,13 +225,13 @@ impl Full {
         isa: Isa,
         dynamics: Dynamics,
         steps: usize,
-        current: &[[f32; 16]],
+        current: &[Row],
         out: &mut Spikes,
         squares: &mut Vec<f64>,
     ) {
         out.reset(1, steps, self.outputs);
         let words_per_step = out.words_per_step();
-        let mut lanes = vec![[0.0; 16]; steps];
+        let mut lanes = vec![Row::ZERO; steps];
         for (chunk, current) in current.chunks_exact(steps * self.vectors).enumerate() {
             // A chunk's last vectors may lie past the layer's last word; their weights are zero.
             let first = chunk * self.vectors;
@@ -252,13 +252,7 @@ impl Full {
     }
 
     /// The output layer of one image: its signal `[step][class]` and prediction `U[T]/T`, `U = lambda U + z`.
-    pub fn output(
-        &self,
-        lambda: f32,
-        steps: usize,
-        current: &[[f32; 16]],
-        signal: &mut Vec<f32>,
-    ) -> Vec<f32> {
+    pub fn output(&self, lambda: f32, steps: usize, current: &[Row], signal: &mut Vec<f32>) -> Vec<f32> {
         signal.clear();
         let mut membrane = vec![0.0f32; self.outputs];
         for step in 0..steps {
@@ -290,7 +284,7 @@ impl Full {
         }
         record.steps = steps;
         record.d.clear();
-        record.d.resize(self.chunks() * steps * self.vectors, [0.0; 16]);
+        record.d.resize(self.chunks() * steps * self.vectors, Row::ZERO);
     }
 
     fn d_at<'a>(&self, record: &'a mut FullRecord, step: usize, out: usize) -> &'a mut f32 {
@@ -377,7 +371,7 @@ impl<const N: usize> Kernel for WeightGradient<'_, N> {
         let outs = self.gradient.len() / fan_in;
         for row in 0..pixels * real {
             let (pixel, channel) = (row / real, row % real);
-            let mut sums = [[[0.0f32; 16]; N]; 2];
+            let mut sums = [[Row::ZERO; N]; 2];
             for record in self.records {
                 let len = record.steps * N;
                 let d = &record.d[self.chunk * len..][..len];

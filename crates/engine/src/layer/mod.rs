@@ -5,9 +5,10 @@ pub(crate) mod full;
 pub(crate) mod pool;
 
 use crate::events::Events;
+use crate::simd::Row;
 
 /// Sums the lanes of each step's squares, in double precision.
-fn total_squares(lanes: &[[f32; 16]], out: &mut Vec<f64>) {
+fn total_squares(lanes: &[Row], out: &mut Vec<f64>) {
     out.clear();
     out.extend(lanes.iter().map(|lanes| lanes.iter().map(|&x| f64::from(x)).sum::<f64>()));
 }

@@ -5,16 +5,16 @@
 //! the spike) and one add (into the gradient of the weights). Weights and their gradients of the channel's
 //! nine taps stay in registers during the walk.
 
-use super::{Kernel, Vector};
+use super::{Kernel, Row, Vector};
 
 /// One chunk of sixteen output channels against one cell (time tile and window) of input events.
 pub(crate) struct ConvWalk<'a> {
     /// Weights `[input channel][9 taps, last first]`.
-    pub weights: &'a [[[f32; 16]; 9]],
+    pub weights: &'a [[Row; 9]],
     /// Their gradients, added to.
-    pub gradients: &'a mut [[[f32; 16]; 9]],
+    pub gradients: &'a mut [[Row; 9]],
     /// `d` in padded frames: position `p` reached the rows `p + i * stride + j` for `i, j` in 0..3.
-    pub frames: &'a [[f32; 16]],
+    pub frames: &'a [Row],
     /// Frame columns, one more than the image has.
     pub stride: usize,
     /// Where the events of each input channel start, every `every`-th entry; one more at the end.
@@ -54,16 +54,31 @@ impl Kernel for ConvWalk<'_> {
                 }
             } else {
                 let weights: [V; 9] = std::array::from_fn(|j| V::load(&weights[j]));
-                for (&position, event) in positions.iter().zip(&mut self.events[start..end]) {
+                let mut visit = |position: u16| {
                     let p = usize::from(position);
                     assert!(p < within);
-                    let mut product = V::zero();
+                    // Two chains: one alone would wait for itself.
+                    let mut products = [V::zero(); 2];
                     for j in 0..9 {
-                        let d = V::load(&self.frames[p + taps[j]]);
-                        product = d.mul_add(weights[j], product);
+                        // SAFETY: `p` is below `within`, and `taps` go at most `2 * stride + 2` further.
+                        let d = V::load(unsafe { self.frames.get_unchecked(p + taps[j]) });
+                        products[j % 2] = d.mul_add(weights[j], products[j % 2]);
                         sums[j] = sums[j].add(d);
                     }
-                    *event += product.sum();
+                    products[0].add(products[1])
+                };
+                // Sixteen events at a time, so that their sums over lanes are shared work.
+                let (full, rest) = positions.as_chunks::<16>();
+                let (events, last) = self.events[start..end].as_chunks_mut::<16>();
+                for (positions, events) in full.iter().zip(events) {
+                    let mut folds = [V::zero(); 4];
+                    for (fold, positions) in folds.iter_mut().zip(positions.as_chunks::<4>().0) {
+                        *fold = V::fold(positions.map(&mut visit));
+                    }
+                    V::load(events).add(V::finish(folds)).store(events);
+                }
+                for (&position, event) in rest.iter().zip(last) {
+                    *event += visit(position).sum();
                 }
             }
             for j in 0..9 {
@@ -76,9 +91,9 @@ impl Kernel for ConvWalk<'_> {
 /// Gradient of the input events of a fully connected layer, one chunk of `16 N` outputs.
 pub(crate) struct FullInput<'a, const N: usize> {
     /// Weight rows of this chunk, `[row][N]`.
-    pub rows: &'a [[f32; 16]],
+    pub rows: &'a [Row],
     /// `d` of this chunk, `[step][N]`.
-    pub d: &'a [[f32; 16]],
+    pub d: &'a [Row],
     /// Where each row's events start; one more at the end.
     pub offsets: &'a [u32],
     /// Step of each event.
@@ -115,11 +130,11 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
 /// Adds, for each row, the `d` of its events' steps: the weights' gradient of one sample and chunk of `16 N`.
 pub(crate) struct FullWeights<'a, const N: usize> {
     /// `d` of this chunk, `[step][N]`.
-    pub d: &'a [[f32; 16]],
+    pub d: &'a [Row],
     /// Steps of the row's events.
     pub steps: &'a [u16],
     /// Gradient of the row, added to.
-    pub row: &'a mut [[f32; 16]; N],
+    pub row: &'a mut [Row; N],
 }
 
 impl<const N: usize> FullWeights<'_, N> {

@@ -4,7 +4,7 @@
 //! numbers; the sum of a list is one neuron group's weighted input at one step, and the membrane stays in
 //! registers from step to step.
 
-use super::{Kernel, Vector};
+use super::{Kernel, Row, Vector};
 
 /// The spiking neuron as the kernels need it.
 #[derive(Debug, Clone, Copy)]
@@ -17,49 +17,50 @@ pub(crate) struct Dynamics {
     pub v_th: f32,
 }
 
-/// Row number that the event lists are padded with to a multiple of [`PAD`]; its row is zero.
+/// Event lists are padded to a multiple of this with the number of a zero row.
 pub(crate) const PAD: usize = 4;
 
-/// Sum of the rows of a list whose length is a multiple of [`PAD`], in four interleaved partial sums.
+/// Row numbers in event lists are kept times this, ready to be an address.
+pub(crate) const ROW: usize = 64;
+
+/// Sum of the rows of a list whose length is a multiple of [`PAD`], in two interleaved partial sums.
 ///
 /// # Safety
-/// Every entry of `list` times `N` plus `N - 1` is an index of `rows`.
+/// Every entry of `list` is `ROW` times some `r` such that `r * N + N - 1` is an index of `rows`.
 #[inline(always)]
-unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[[f32; 16]], list: &[u16]) -> [V; N] {
-    let mut sums = [[V::zero(); N]; PAD];
-    for four in list.chunks_exact(PAD) {
-        let packed = u64::from(four[0])
-            | u64::from(four[1]) << 16
-            | u64::from(four[2]) << 32
-            | u64::from(four[3]) << 48;
-        for (i, sum) in sums.iter_mut().enumerate() {
-            let row = (packed >> (16 * i)) as u16 as usize * N;
+unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V; N] {
+    let base: *const u8 = rows.as_ptr().cast();
+    let (mut even, mut odd) = ([V::zero(); N], [V::zero(); N]);
+    // One load for four entries: loads are what limits this loop.
+    for four in list.as_chunks::<PAD>().0 {
+        // SAFETY: four entries are eight bytes.
+        let packed = unsafe { four.as_ptr().cast::<u64>().read_unaligned() };
+        let entries: [usize; PAD] = std::array::from_fn(|i| (packed >> (16 * i)) as u16 as usize);
+        for (i, entry) in entries.into_iter().enumerate() {
+            let sums = if i % 2 == 0 { &mut even } else { &mut odd };
+            debug_assert!((entry / ROW + 1) * N <= rows.len());
             for n in 0..N {
-                debug_assert!(row + n < rows.len());
-                // SAFETY: the caller's promise.
-                sum[n] = sum[n].add(V::load(unsafe { rows.get_unchecked(row + n) }));
+                // SAFETY: the caller's promise; `ROW` is the size of a row.
+                let row = unsafe { &*base.add(entry * N + ROW * n).cast::<Row>() };
+                sums[n] = sums[n].add(V::load(row));
             }
         }
     }
-    let mut total = [V::zero(); N];
-    for n in 0..N {
-        total[n] = sums[0][n].add(sums[1][n]).add(sums[2][n].add(sums[3][n]));
-    }
-    total
+    std::array::from_fn(|n| even[n].add(odd[n]))
 }
 
 /// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
 pub(crate) struct ConvForward<'a, const N: usize> {
     /// Weight rows of this chunk and block; the last is zero.
-    pub rows: &'a [[f32; 16]],
-    /// Row numbers, all below `rows.len() / N`.
+    pub rows: &'a [Row],
+    /// Row numbers times [`ROW`], all below `rows.len() / N`.
     pub list: &'a [u16],
     /// Where the list of `[pixel][step]` starts; one more at the end.
     pub offsets: &'a [u32],
     /// Time steps.
     pub steps: usize,
     /// Sums of the blocks before, `[pixel][step][N]`; empty if there is one block only.
-    pub partial: &'a mut [[f32; 16]],
+    pub partial: &'a mut [Row],
     /// Whether this is the first block of input channels.
     pub first: bool,
     /// Whether this is the last one, after which the neurons act.
@@ -67,7 +68,7 @@ pub(crate) struct ConvForward<'a, const N: usize> {
     /// The neuron.
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
-    pub squares: &'a mut [[f32; 16]],
+    pub squares: &'a mut [Row],
     /// The strip's spike words, `[pixel][step][word]`.
     pub words: &'a mut [u64],
     /// Words per pixel and step.
@@ -81,44 +82,62 @@ impl<const N: usize> Kernel for ConvForward<'_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let pixels = (self.offsets.len() - 1) / self.steps;
+        let listed = *self.offsets.last().expect("one more offset than lists") as usize;
         let rows = self.rows.len() / N;
-        let listed = &self.list[..*self.offsets.last().expect("one more offset than lists") as usize];
-        debug_assert!(listed.iter().all(|&row| usize::from(row) < rows));
+        debug_assert!(self.list[..listed].iter().all(|&entry| usize::from(entry) / ROW < rows));
+        match (self.first, self.last) {
+            (true, true) => self.sweep::<V, true, true>(),
+            (true, false) => self.sweep::<V, true, false>(),
+            (false, true) => self.sweep::<V, false, true>(),
+            (false, false) => self.sweep::<V, false, false>(),
+        }
+    }
+}
+
+impl<const N: usize> ConvForward<'_, N> {
+    #[inline(always)]
+    fn sweep<V: Vector, const FIRST: bool, const LAST: bool>(self) {
         let Dynamics { scale, lambda, v_th } = self.dynamics;
         let (scale, lambda, v_th) = (V::splat(scale), V::splat(lambda), V::splat(v_th));
-        let lane = self.chunk * N;
+        let steps = self.steps;
+        let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
+        let pixels = (self.offsets.len() - 1) / steps;
         for pixel in 0..pixels {
             let mut membrane = [V::zero(); N];
-            let offsets = &self.offsets[pixel * self.steps..(pixel + 1) * self.steps + 1];
-            for step in 0..self.steps {
-                let list = &listed[offsets[step] as usize..offsets[step + 1] as usize];
-                // SAFETY: the field's contract, checked above in debug builds: entries are below `rows`.
+            let offsets = &self.offsets[pixel * steps..(pixel + 1) * steps + 1];
+            let per_pixel = steps * self.words_per_step;
+            let words = &mut self.words[pixel * per_pixel..][..per_pixel];
+            let words = words[word..].iter_mut().step_by(self.words_per_step);
+            let mut at = pixel * steps * N;
+            for ((ends, square), word) in offsets.windows(2).zip(self.squares.iter_mut()).zip(words) {
+                let list = &self.list[ends[0] as usize..ends[1] as usize];
+                // SAFETY: the field's contract, checked in debug builds by `run`.
                 let mut z = unsafe { sum_rows::<V, N>(self.rows, list) };
-                let at = pixel * self.steps + step;
-                if !self.first {
-                    for n in 0..N {
-                        z[n] = z[n].add(V::load(&self.partial[at * N + n]));
+                if !FIRST {
+                    for (z, partial) in z.iter_mut().zip(&self.partial[at..at + N]) {
+                        *z = z.add(V::load(partial));
                     }
                 }
-                if !self.last {
-                    for n in 0..N {
-                        z[n].store(&mut self.partial[at * N + n]);
+                if !LAST {
+                    for (z, partial) in z.iter().zip(&mut self.partial[at..at + N]) {
+                        z.store(partial);
                     }
+                    at += N;
                     continue;
                 }
-                let mut square = V::load(&self.squares[step]);
+                at += N;
+                let mut sum = V::load(square);
+                let mut spikes = 0;
                 for n in 0..N {
                     let current = z[n].mul(scale);
-                    square = current.mul_add(current, square);
+                    sum = current.mul_add(current, sum);
                     let potential = membrane[n].add(current);
                     let fired = potential.greater(v_th);
                     membrane[n] = potential.mul(lambda).clear(fired);
-                    let group = lane + n;
-                    self.words[at * self.words_per_step + group / 4] |=
-                        u64::from(fired) << (16 * (group % 4));
+                    spikes |= u64::from(fired) << (16 * n);
                 }
-                square.store(&mut self.squares[step]);
+                sum.store(square);
+                *word |= spikes << shift;
             }
         }
     }
@@ -127,13 +146,13 @@ impl<const N: usize> Kernel for ConvForward<'_, N> {
 /// One chunk of `16 N` neurons of a fully connected layer.
 pub(crate) struct FullForward<'a, const N: usize> {
     /// Weight rows of this chunk.
-    pub rows: &'a [[f32; 16]],
+    pub rows: &'a [Row],
     /// Row numbers, all below `rows.len() / N`, `[step]`.
     pub list: &'a [u32],
     /// Where each step's list starts; one more at the end.
     pub offsets: &'a [u32],
     /// Weighted input, `[step][N]`, to be written.
-    pub current: &'a mut [[f32; 16]],
+    pub current: &'a mut [Row],
     /// What an input spike counts.
     pub scale: f32,
 }
@@ -173,13 +192,13 @@ impl<const N: usize> Kernel for FullForward<'_, N> {
 /// The neurons of one chunk of a fully connected layer, from their weighted input.
 pub(crate) struct Fire<'a> {
     /// Weighted input, `[step][vectors]`.
-    pub current: &'a [[f32; 16]],
+    pub current: &'a [Row],
     /// Vectors of sixteen neurons per step.
     pub vectors: usize,
     /// The neuron (its scale is already in `current`).
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
-    pub squares: &'a mut [[f32; 16]],
+    pub squares: &'a mut [Row],
     /// Spike words, `[step][word]`.
     pub words: &'a mut [u64],
     /// Words per step.
@@ -211,8 +230,9 @@ impl Kernel for Fire<'_> {
 
 /// Sums rows of a table that stays in the nearest cache: how fast this machine can add at all, one load per add.
 pub(super) struct Ceiling<'a> {
-    pub rows: &'a [[f32; 16]],
+    pub rows: &'a [Row],
     pub list: &'a [u16],
+    pub repeats: usize,
 }
 
 impl Kernel for Ceiling<'_> {
@@ -222,13 +242,81 @@ impl Kernel for Ceiling<'_> {
     fn run<V: Vector>(self) -> f32 {
         const N: usize = 4;
         let rows = self.rows.len() / N;
-        assert!(self.list.iter().all(|&row| usize::from(row) < rows));
+        assert!(
+            self.list.iter().all(|&entry| usize::from(entry) / ROW < rows && usize::from(entry) % ROW == 0)
+        );
         let mut total = V::zero();
-        for list in self.list.chunks_exact(8 * PAD) {
+        for _ in 0..self.repeats {
             // SAFETY: every entry was checked above.
-            let sums = unsafe { sum_rows::<V, N>(self.rows, list) };
+            let sums = unsafe { sum_rows::<V, N>(self.rows, std::hint::black_box(self.list)) };
             total = total.add(sums[0].add(sums[1]).add(sums[2].add(sums[3])));
         }
         total.sum()
+    }
+}
+
+/// Copies lists into one, each entry plus an offset: how the convolution merges its neighbours' events.
+pub(crate) struct Append<'a> {
+    /// What the lists are taken from; at least sixteen entries follow the last of them.
+    pub source: &'a [u16],
+    /// Where each list of `source` starts; one more at the end.
+    pub starts: &'a [u32],
+    /// The merged lists; grown as needed.
+    pub target: &'a mut Vec<u16>,
+    /// Where each merged list starts; one more at the end. Appended to.
+    pub ends: &'a mut Vec<u32>,
+    /// For each neighbour the first of its lists (one per step, consecutive) and the offset of its entries.
+    pub neighbours: &'a [(usize, u16)],
+    /// Lists to make.
+    pub steps: usize,
+    /// Longest a merged list can be.
+    pub longest: usize,
+    /// Entry to pad every merged list with, to a multiple of [`PAD`]; no padding if none.
+    pub padding: Option<u16>,
+}
+
+impl Append<'_> {
+    /// Makes the lists; inlined into a kernel that calls it for every pixel.
+    #[inline(always)]
+    pub(crate) fn append<V: Vector>(self) {
+        const WIDE: usize = 16;
+        let mut end = *self.ends.last().expect("it holds at least the start") as usize;
+        let room = end + self.steps * (self.longest + PAD) + 2 * WIDE;
+        if self.target.len() < room {
+            self.target.resize(2 * room, 0);
+        }
+        for &(first, _) in self.neighbours {
+            assert!(first + self.steps < self.starts.len());
+        }
+        assert!(self.starts.last().is_some_and(|&n| n as usize + WIDE <= self.source.len()));
+        debug_assert!(self.starts.is_sorted());
+        for step in 0..self.steps {
+            for &(first, offset) in self.neighbours {
+                // SAFETY: `first + step + 1` is an index of `starts`, by the assertion above.
+                let (start, stop) = unsafe {
+                    (*self.starts.get_unchecked(first + step), *self.starts.get_unchecked(first + step + 1))
+                };
+                let (mut from, stop) = (start as usize, stop as usize);
+                let mut to = end;
+                end += stop - from;
+                while from < stop {
+                    debug_assert!(from + WIDE <= self.source.len() && to + WIDE <= self.target.len());
+                    // SAFETY: `starts` ascends to its last entry, after which `source` has `WIDE` more; `to` is
+                    // within the room made above, since a merged list is at most `longest`.
+                    unsafe {
+                        let source = &*self.source.as_ptr().add(from).cast::<[u16; WIDE]>();
+                        let target = &mut *self.target.as_mut_ptr().add(to).cast::<[u16; WIDE]>();
+                        V::shift(source, offset, target);
+                    }
+                    from += WIDE;
+                    to += WIDE;
+                }
+            }
+            if let Some(padding) = self.padding {
+                self.target[end..end + PAD].fill(padding);
+                end = end.next_multiple_of(PAD);
+            }
+            self.ends.push(end as u32);
+        }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod backward;
 pub(crate) mod forward;
 mod vector;
 
-pub(crate) use vector::{Portable, Vector};
+pub(crate) use vector::{Portable, Row, Vector};
 
 use std::fmt;
 use std::str::FromStr;
@@ -164,12 +164,9 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
 /// Adds 256-byte rows, picked at random from a 32 KB table, `repeats` times over a fixed list; returns the number
 /// of additions and a sum that depends on all of them. Timed by the caller, it gives the machine's load ceiling.
 pub fn add_random_rows(isa: Isa, repeats: usize) -> (u64, f32) {
-    let rows: Vec<[f32; 16]> = (0..512).map(|i| [i as f32 * 1e-6; 16]).collect();
+    let rows: Vec<Row> = (0..512).map(|i| Row([i as f32 * 1e-6; 16])).collect();
     let stream = crate::philox::Stream::new(0, crate::philox::Purpose::Benchmark, 0, 0);
-    let list: Vec<u16> = (0..4096).map(|i| stream.below_at(i, 128) as u16).collect();
-    let mut sum = 0.0;
-    for _ in 0..repeats {
-        sum += dispatch(isa, forward::Ceiling { rows: &rows, list: &list });
-    }
+    let list: Vec<u16> = (0..4096).map(|i| stream.below_at(i, 128) as u16 * forward::ROW as u16).collect();
+    let sum = dispatch(isa, forward::Ceiling { rows: &rows, list: &list, repeats });
     ((repeats * list.len() * 64) as u64, sum)
 }

@@ -3,6 +3,32 @@
 //! The lanes are the output channels of a layer; a sum over events never mixes lanes, so forward results are
 //! the same bits in every instruction set.
 
+/// Sixteen floats in one line of the cache: an unaligned row would cost two loads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C, align(64))]
+pub(crate) struct Row(pub [f32; 16]);
+
+impl Row {
+    /// All zero.
+    pub const ZERO: Row = Row([0.0; 16]);
+}
+
+impl std::ops::Deref for Row {
+    type Target = [f32; 16];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32; 16] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Row {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32; 16] {
+        &mut self.0
+    }
+}
+
 /// Sixteen f32 lanes and the few operations that the kernels need.
 ///
 /// Implementations other than [`Portable`] may only be used where the CPU has their features: the kernels are
@@ -28,6 +54,13 @@ pub(crate) trait Vector: Copy {
     fn clear(self, mask: u16) -> Self;
     /// Sum of the lanes: ((i, i+8) pairs, then (i, i+4), (i, i+2), (i, i+1)).
     fn sum(self) -> f32;
+    /// For each of four vectors, in order, its lanes folded to four: lane `l` of the fold is
+    /// `(l + (l + 8)) + ((l + 4) + (l + 12))`, the first half of [`Vector::sum`].
+    fn fold(vectors: [Self; 4]) -> Self;
+    /// From four folds of four vectors, the sums of the sixteen vectors, in order.
+    fn finish(folds: [Self; 4]) -> Self;
+    /// Sixteen entries of `source`, each plus `offset`.
+    fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]);
     /// The entries of `table` whose bit is set, in order, each plus `offset`, to the front of `target`, of which
     /// all may be overwritten. Returns how many there are.
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
@@ -98,6 +131,29 @@ impl Vector for Portable {
             }
         }
         lanes[0]
+    }
+    #[inline(always)]
+    fn fold(vectors: [Self; 4]) -> Self {
+        let mut out = [0.0; 16];
+        for (i, Portable(v)) in vectors.iter().enumerate() {
+            for l in 0..4 {
+                out[4 * i + l] = (v[l] + v[l + 8]) + (v[l + 4] + v[l + 12]);
+            }
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    fn finish(folds: [Self; 4]) -> Self {
+        let mut out = [0.0; 16];
+        for (i, sum) in out.iter_mut().enumerate() {
+            let v = &folds[i / 4].0[4 * (i % 4)..];
+            *sum = (v[0] + v[2]) + (v[1] + v[3]);
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]) {
+        *target = source.map(|entry| entry.wrapping_add(offset));
     }
     #[inline(always)]
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {

@@ -78,6 +78,33 @@ impl Vector for Avx512 {
         Avx512(unsafe { _mm512_maskz_mov_ps(!mask, self.0) })
     }
     #[inline(always)]
+    fn fold(v: [Self; 4]) -> Self {
+        unsafe {
+            let [a, b, c, d] = v.map(|v| v.0);
+            // Quarters (0 1 | 2 3) of two vectors, added crosswise: eight lanes of each are left.
+            let ab = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xEE>(a, b));
+            let cd = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(c, d), _mm512_shuffle_f32x4::<0xEE>(c, d));
+            let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xDD>(ab, cd));
+            Avx512(_mm512_add_ps(even, odd))
+        }
+    }
+    #[inline(always)]
+    fn finish(f: [Self; 4]) -> Self {
+        unsafe {
+            let [p, q, r, s] = f.map(|f| f.0);
+            let pq = _mm512_add_ps(_mm512_unpacklo_ps(p, q), _mm512_unpackhi_ps(p, q));
+            let rs = _mm512_add_ps(_mm512_unpacklo_ps(r, s), _mm512_unpackhi_ps(r, s));
+            let sums = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(pq, rs), _mm512_shuffle_ps::<0xEE>(pq, rs));
+            // Quarter `j`, lane `i` holds the sum of vector `j` of fold `i`.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            Avx512(_mm512_permutexvar_ps(order, sums))
+        }
+    }
+    #[inline(always)]
+    fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]) {
+        Avx2::shift(source, offset, target);
+    }
+    #[inline(always)]
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
         unsafe {
             let shift = _mm512_set1_epi16(offset as i16);
@@ -94,9 +121,10 @@ impl Vector for Avx512 {
     }
     #[inline(always)]
     fn sum(self) -> f32 {
-        let mut lanes = [0.0; 16];
-        self.store(&mut lanes);
-        super::Portable::load(&lanes).sum()
+        unsafe {
+            let (low, high) = (_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0));
+            Avx2::sum_eight(_mm256_add_ps(low, high))
+        }
     }
 }
 
@@ -105,11 +133,15 @@ impl Vector for Avx512 {
 pub(crate) struct Avx2(__m256, __m256);
 
 impl Avx2 {
+    /// The last three steps of [`Vector::sum`].
     #[inline(always)]
-    fn lanes(self) -> [f32; 16] {
-        let mut lanes = [0.0; 16];
-        self.store(&mut lanes);
-        lanes
+    #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
+    fn sum_eight(lanes: __m256) -> f32 {
+        unsafe {
+            let four = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps::<1>(lanes));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
     }
 }
 
@@ -173,11 +205,49 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
+    fn fold(v: [Self; 4]) -> Self {
+        unsafe {
+            let [a, b, c, d] = v.map(|v| _mm256_add_ps(v.0, v.1));
+            let half = |a, b| {
+                let (low, high) =
+                    (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+                _mm256_add_ps(low, high)
+            };
+            Avx2(half(a, b), half(c, d))
+        }
+    }
+    #[inline(always)]
+    fn finish(f: [Self; 4]) -> Self {
+        unsafe {
+            // Four lanes (x0 x1 x2 x3) of each of eight vectors, as pairs: (x0 + x2) + (x1 + x3).
+            let pair = |a: Self| {
+                let (low, high) = (_mm256_shuffle_ps::<0x44>(a.0, a.1), _mm256_shuffle_ps::<0xEE>(a.0, a.1));
+                _mm256_add_ps(low, high)
+            };
+            let quad = |a: Self, b: Self| {
+                let (a, b) = (pair(a), pair(b));
+                let (even, odd) = (_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xDD>(a, b));
+                // Lanes are now vectors (0 2 4 6) of the low and (1 3 5 7) of the high half.
+                let sums = _mm256_add_ps(even, odd);
+                _mm256_permutevar8x32_ps(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
+            };
+            Avx2(quad(f[0], f[1]), quad(f[2], f[3]))
+        }
+    }
+    #[inline(always)]
+    fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]) {
+        unsafe {
+            let entries = _mm256_loadu_si256(source.as_ptr().cast());
+            let shifted = _mm256_add_epi16(entries, _mm256_set1_epi16(offset as i16));
+            _mm256_storeu_si256(target.as_mut_ptr().cast(), shifted);
+        }
+    }
+    #[inline(always)]
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
         super::Portable::select(table, bits, offset, target)
     }
     #[inline(always)]
     fn sum(self) -> f32 {
-        super::Portable::load(&self.lanes()).sum()
+        Self::sum_eight(unsafe { _mm256_add_ps(self.0, self.1) })
     }
 }
