@@ -32,7 +32,7 @@ fn slots(buffer: &mut Vec<u16>, at: usize) -> &mut [u16; 64] {
 /// Channels that fired, for one block of 64 channels, `[pixel][step]`.
 #[derive(Debug, Default)]
 pub(crate) struct Compact {
-    /// Where each list starts; one more at the end.
+    /// Where each list starts; one more at the end, and then one train of empty lists for what lies outside.
     pub offsets: Vec<u32>,
     /// Channel numbers within the block times [`ROW`], ascending; at least 64 more entries follow the last.
     pub channels: Vec<u16>,
@@ -60,7 +60,7 @@ impl Kernel for CompactKernel<'_> {
         let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
         let Compact { offsets, channels } = self.lists;
         offsets.clear();
-        offsets.resize(self.spikes.pixels() * steps + 1, 0);
+        offsets.resize((self.spikes.pixels() + 1) * steps + 1, 0);
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
             let keep = self.keep.map_or(!0, |keep| keep[pixel * words + self.word]);
@@ -70,6 +70,7 @@ impl Kernel for CompactKernel<'_> {
                 *start = end as u32;
             }
         }
+        offsets[self.spikes.pixels() * steps + 1..].fill(end as u32);
         slots(channels, end);
     }
 }

@@ -88,7 +88,9 @@ impl Packed {
             });
             let outputs = layer.output.channels;
             layers.push(match layer.kind {
-                LayerKind::Conv => PackedLayer::Conv(Conv::new(layer.input, layer.output, weights, i == 0)),
+                LayerKind::Conv => {
+                    PackedLayer::Conv(Conv::new(isa, layer.input, layer.output, weights, i == 0))
+                }
                 LayerKind::Pool => PackedLayer::Pool,
                 LayerKind::Full | LayerKind::Output => {
                     PackedLayer::Full(Full::new(layer.input, outputs, weights, i == 0))

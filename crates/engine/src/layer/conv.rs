@@ -10,12 +10,19 @@
 use super::{spike_derivatives, total_squares};
 use crate::events::{Compact, Events, Geometry};
 use crate::simd::backward::ConvWalk;
-use crate::simd::forward::{Append, ConvForward, Dynamics, ROW};
+use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
-/// Vectors of sixteen output channels that one forward chunk holds.
-const N: usize = 2;
+/// Bits of the longest code of a column of three pixels that is looked up rather than walked.
+const LONGEST_CODE: usize = 9;
+
+/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, and no more than
+/// the layer has.
+fn chunk_vectors(isa: Isa, outputs: usize) -> usize {
+    let most = if isa == Isa::Avx512 { 4 } else { 2 };
+    outputs.div_ceil(16).next_power_of_two().min(most)
+}
 
 /// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
 const STRIP: usize = 32;
@@ -28,7 +35,10 @@ pub(crate) struct Conv {
     output: Shape,
     /// Whether the second half of the input channels are negative spikes.
     signed: bool,
-    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][N]`, taps by columns.
+    /// Vectors in a forward chunk: 1, 2 or 4.
+    vectors: usize,
+    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, taps by columns; or,
+    /// where the input is coded, `[chunk][column of the kernel][code][vectors]`.
     tiles: Vec<Row>,
     /// `[chunk of 16][input channel][9 taps, last first]`.
     walk: Vec<[Row; 9]>,
@@ -43,6 +53,7 @@ pub(crate) struct ConvWorkspace {
     squares: Vec<Row>,
     frames: Vec<Row>,
     derivatives: Vec<f32>,
+    codes: Vec<[u16; 2]>,
 }
 
 /// Row numbers (times [`ROW`]) of each `[pixel of the strip][step]`, padded.
@@ -65,15 +76,32 @@ pub(crate) enum ConvInput<'a> {
 
 impl Conv {
     /// Packs weights `[out, in, 3, 3]`.
-    pub fn new(image: Shape, output: Shape, weights: &[f32], signed: bool) -> Self {
+    pub fn new(isa: Isa, image: Shape, output: Shape, weights: &[f32], signed: bool) -> Self {
         let channels = image.channels * if signed { 2 } else { 1 };
         let input = Shape { channels, ..image };
-        let mut conv = Conv { input, output, signed, tiles: Vec::new(), walk: Vec::new() };
-        let (blocks, size) = (conv.blocks(), conv.block_size());
-        conv.tiles = vec![Row::ZERO; output.channels.div_ceil(16 * N) * blocks * (9 * size + 1) * N];
+        let vectors = chunk_vectors(isa, output.channels);
+        let mut conv = Conv { input, output, signed, vectors, tiles: Vec::new(), walk: Vec::new() };
+        let rows = conv.code_bits().map_or(conv.blocks() * conv.tile_rows(), |bits| 3 << bits);
+        conv.tiles = vec![Row::ZERO; conv.chunks() * rows * vectors];
         conv.walk = vec![[Row::ZERO; 9]; output.channels.div_ceil(16) * channels];
         conv.pack(weights);
         conv
+    }
+
+    /// Forward chunks.
+    fn chunks(&self) -> usize {
+        self.output.channels.div_ceil(16 * self.vectors)
+    }
+
+    /// Image channels: half of the input channels where spikes have a sign.
+    fn real_channels(&self) -> usize {
+        self.input.channels / if self.signed { 2 } else { 1 }
+    }
+
+    /// Bits of the code of a column of three pixels, if the input is looked up by such codes.
+    fn code_bits(&self) -> Option<usize> {
+        let bits = 3 * self.real_channels();
+        (self.signed && bits <= LONGEST_CODE).then_some(bits)
     }
 
     fn blocks(&self) -> usize {
@@ -95,18 +123,34 @@ impl Conv {
     }
 
     fn pack(&mut self, weights: &[f32]) {
-        let (blocks, size, rows) = (self.blocks(), self.block_size(), self.tile_rows());
-        let real = self.input.channels / if self.signed { 2 } else { 1 };
+        let (blocks, size, rows, real) =
+            (self.blocks(), self.block_size(), self.tile_rows(), self.real_channels());
+        let (vectors, bits) = (self.vectors, self.code_bits());
         for out in 0..self.output.channels {
+            let (chunk, vector, lane) = (out / (16 * vectors), out / 16 % vectors, out % 16);
             for channel in 0..self.input.channels {
                 let sign = if channel < real { 1.0 } else { -1.0 };
                 let source = &weights[(out * real + channel % real) * 9..][..9];
                 let walk = &mut self.walk[out / 16 * self.input.channels + channel];
-                let tile = (out / (16 * N) * blocks + channel / 64) * rows;
                 for (tap, &weight) in source.iter().enumerate() {
-                    walk[8 - tap][out % 16] = sign * weight;
-                    let row = tile + (tap % 3 * 3 + tap / 3) * size + channel % 64;
-                    self.tiles[row * N + out / 16 % N][out % 16] = sign * weight;
+                    walk[8 - tap][lane] = sign * weight;
+                    if bits.is_none() {
+                        let tile = (chunk * blocks + channel / 64) * rows;
+                        let row = tile + (tap % 3 * 3 + tap / 3) * size + channel % 64;
+                        self.tiles[row * vectors + vector][lane] = sign * weight;
+                    }
+                }
+            }
+            for column in 0..3 * usize::from(bits.is_some()) {
+                let entries = 1 << bits.unwrap_or(0);
+                for code in 1..entries {
+                    // The sum without the highest bit is there already.
+                    let top = usize::BITS - 1 - usize::leading_zeros(code);
+                    let (row, channel) = (top as usize / real, top as usize % real);
+                    let at = |code: usize| ((chunk * 3 + column) * entries + code) * vectors + vector;
+                    let rest = self.tiles[at(code ^ 1 << top)][lane];
+                    self.tiles[at(code)][lane] =
+                        rest + weights[(out * real + channel) * 9 + 3 * row + column];
                 }
             }
         }
@@ -114,7 +158,7 @@ impl Conv {
 
     /// Adds a packed gradient to one in the order `[out, in, 3, 3]`.
     pub fn unpack(&self, packed: &[[Row; 9]], gradient: &mut [f32]) {
-        let real = self.input.channels / if self.signed { 2 } else { 1 };
+        let real = self.real_channels();
         for (index, target) in gradient.chunks_exact_mut(9).enumerate() {
             let (out, channel) = (index / real, index % real);
             let row = out / 16 * self.input.channels + channel;
@@ -145,9 +189,10 @@ impl Conv {
         workspace.squares.clear();
         workspace.squares.resize(steps, Row::ZERO);
         match *input {
-            ConvInput::Spikes(spikes, keep) => {
-                self.forward_spikes(isa, dynamics, spikes, keep, workspace, out)
-            }
+            ConvInput::Spikes(spikes, keep) => match self.code_bits() {
+                Some(bits) => self.forward_codes(isa, dynamics, spikes, bits, workspace, out),
+                None => self.forward_spikes(isa, dynamics, spikes, keep, workspace, out),
+            },
             ConvInput::Real(values, steps) => {
                 let squares = &mut workspace.squares;
                 dispatch(isa, RealForward { conv: self, dynamics, values, steps, squares, out });
@@ -181,21 +226,63 @@ impl Conv {
                 dispatch(isa, Merge { compact, merged, shape, steps, size, rows: rows.clone() });
             }
             if blocks > 1 {
-                workspace.partial.resize((pixels * steps * N).max(workspace.partial.len()), Row::ZERO);
+                workspace
+                    .partial
+                    .resize((pixels * steps * self.vectors).max(workspace.partial.len()), Row::ZERO);
             }
             let per_pixel = steps * words_per_step;
             let words = &mut out.words_mut()[top * width * per_pixel..][..pixels * per_pixel];
-            for chunk in 0..self.output.channels.div_ceil(16 * N) {
+            for chunk in 0..self.chunks() {
                 for (block, merged) in workspace.merged[..blocks].iter().enumerate() {
-                    let tile = (chunk * blocks + block) * self.tile_rows() * N;
-                    let kernel = ConvForward::<N> {
-                        rows: &self.tiles[tile..tile + self.tile_rows() * N],
-                        list: &merged.list,
-                        offsets: &merged.offsets,
+                    let len = self.tile_rows() * self.vectors;
+                    by_vectors!(self.vectors, N => {
+                        let kernel = ConvForward::<N> {
+                            rows: &self.tiles[(chunk * blocks + block) * len..][..len],
+                            list: &merged.list,
+                            offsets: &merged.offsets,
+                            steps,
+                            partial: &mut workspace.partial,
+                            first: block == 0,
+                            last: block + 1 == blocks,
+                            dynamics,
+                            squares: &mut workspace.squares,
+                            words,
+                            words_per_step,
+                            chunk,
+                        };
+                        dispatch(isa, kernel);
+                    });
+                }
+            }
+        }
+    }
+
+    fn forward_codes(
+        &self,
+        isa: Isa,
+        dynamics: Dynamics,
+        spikes: &Spikes,
+        bits: usize,
+        workspace: &mut ConvWorkspace,
+        out: &mut Spikes,
+    ) {
+        let (height, width, steps) = (self.input.height, self.input.width, spikes.steps());
+        let words_per_step = out.words_per_step();
+        let codes = &mut workspace.codes;
+        codes.clear();
+        codes.resize((width + 2) * steps, [0; 2]);
+        for y in 0..height {
+            vectorise(isa, Codes { spikes, y, height, width, real: self.real_channels(), codes });
+            let per_row = width * steps * words_per_step;
+            let words = &mut out.words_mut()[y * per_row..][..per_row];
+            for chunk in 0..self.chunks() {
+                let len = (3 << bits) * self.vectors;
+                by_vectors!(self.vectors, N => {
+                    let kernel = CodeForward::<N> {
+                        tables: &self.tiles[chunk * len..][..len],
+                        bits,
+                        codes,
                         steps,
-                        partial: &mut workspace.partial,
-                        first: block == 0,
-                        last: block + 1 == blocks,
                         dynamics,
                         squares: &mut workspace.squares,
                         words,
@@ -203,6 +290,41 @@ impl Conv {
                         chunk,
                     };
                     dispatch(isa, kernel);
+                });
+            }
+        }
+    }
+}
+
+/// Codes of the columns of three pixels around row `y`: bit `row * channels + channel` of each sign.
+struct Codes<'a> {
+    spikes: &'a Spikes,
+    y: usize,
+    height: usize,
+    width: usize,
+    real: usize,
+    codes: &'a mut [[u16; 2]],
+}
+
+impl Work for Codes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let steps = self.spikes.steps();
+        let mask = (1u64 << self.real) - 1;
+        for x in 0..self.width {
+            let codes = &mut self.codes[(x + 1) * steps..][..steps];
+            codes.fill([0; 2]);
+            for row in 0..3 {
+                let v = self.y + row;
+                if (1..=self.height).contains(&v) {
+                    let train = &self.spikes.words()[((v - 1) * self.width + x) * steps..][..steps];
+                    let shift = row * self.real;
+                    for (code, &word) in codes.iter_mut().zip(train) {
+                        code[0] |= ((word & mask) << shift) as u16;
+                        code[1] |= ((word >> self.real & mask) << shift) as u16;
+                    }
                 }
             }
         }
@@ -233,45 +355,39 @@ impl Kernel for Merge<'_> {
         for y in self.rows {
             column_offsets.clear();
             column_offsets.push(0);
-            // The neighbours at -1, 0 and 1 that exist, and the offset of their weight rows.
+            // The neighbours at -1, 0 and 1, those outside as number `end`, and the offset of their weight rows.
             let around = |at: usize, end: usize, taps: usize| {
-                let mut found = [(0, 0u16); 3];
-                let mut count = 0;
-                for (tap, v) in (at..at + 3).enumerate().filter(|&(_, v)| (1..=end).contains(&v)) {
-                    found[count] = (v - 1, (tap * taps * size * ROW) as u16);
-                    count += 1;
-                }
-                (found, count)
+                [0, 1, 2].map(|tap| ((at + tap).wrapping_sub(1).min(end), (tap * taps * size * ROW) as u16))
             };
-            let (rows, count) = around(y, height, 1);
+            let rows = around(y, height, 1);
             for x in 0..width {
-                let neighbours = rows.map(|(v, offset)| ((v * width + x) * steps, offset));
+                let outside = height * width;
+                let first = |v: usize| if v == height { outside } else { v * width + x };
                 Append {
                     source: &self.compact.channels,
                     starts: &self.compact.offsets,
                     target: columns,
                     ends: column_offsets,
-                    neighbours: &neighbours[..count],
+                    neighbours: rows.map(|(v, offset)| (first(v) * steps, offset)),
                     steps,
                     longest: 3 * size,
-                    padding: None,
                 }
-                .append::<V>();
+                .append::<V>(None);
             }
+            // What lies outside is empty.
+            let end = *column_offsets.last().expect("it holds at least the start");
+            column_offsets.resize(column_offsets.len() + steps, end);
             for x in 0..width {
-                let (columns_around, count) = around(x, width, 3);
-                let neighbours = columns_around.map(|(u, offset)| (u * steps, offset));
                 Append {
                     source: columns,
                     starts: column_offsets,
                     target: list,
                     ends: offsets,
-                    neighbours: &neighbours[..count],
+                    neighbours: around(x, width, 3).map(|(u, offset)| (u * steps, offset)),
                     steps,
                     longest: 9 * size,
-                    padding: Some((9 * size * ROW) as u16),
                 }
-                .append::<V>();
+                .append::<V>(Some((9 * size * ROW) as u16));
             }
         }
     }
@@ -295,7 +411,7 @@ impl Kernel for RealForward<'_> {
     fn run<V: Vector>(self) {
         let (shape, channels) = (self.conv.input, self.conv.input.channels);
         let (height, width) = (shape.height, shape.width);
-        let real = channels / if self.conv.signed { 2 } else { 1 };
+        let real = self.conv.real_channels();
         let (lambda, v_th) = (V::splat(self.dynamics.lambda), V::splat(self.dynamics.v_th));
         let words = self.out.words_per_step();
         for chunk in 0..self.conv.output.channels.div_ceil(16) {
@@ -374,7 +490,7 @@ impl Conv {
             let weights = &self.walk[chunk * channels..][..channels];
             for tile in (0..geometry.tiles()).rev() {
                 let derivatives = &workspace.derivatives;
-                vectorise(isa, FillFrames { up, derivatives, frames: &mut frames[margin..], chunk, tile });
+                fill_frames(isa, up, derivatives, &mut frames[margin..], chunk, tile);
                 match input {
                     ConvEvents::Events(events, target) => {
                         let geometry = events.geometry;
@@ -395,8 +511,7 @@ impl Conv {
                         }
                     }
                     ConvEvents::Real(values) => {
-                        let planes = channels / if self.signed { 2 } else { 1 };
-                        let gradients = &mut gradients[..planes];
+                        let gradients = &mut gradients[..self.real_channels()];
                         dispatch(isa, RealWalk { geometry, gradients, frames, values, tile });
                     }
                 }
@@ -409,52 +524,62 @@ impl Conv {
 /// derivative of the spike; where not, the decayed `d` of the step after.
 ///
 /// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
-struct FillFrames<'a> {
-    up: &'a Upstream<'a>,
-    derivatives: &'a [f32],
-    /// The tile's frames, without the margin before the first; the first holds the tile after.
-    frames: &'a mut [Row],
-    chunk: usize,
-    tile: usize,
+/// `frames` are without the margin before the first; the first holds that of the tile after.
+fn fill_frames(isa: Isa, up: &Upstream, derivatives: &[f32], frames: &mut [Row], chunk: usize, tile: usize) {
+    let events = up.events;
+    let Geometry { shape, windows, .. } = events.geometry;
+    let frame = events.geometry.frame();
+    let lanes = 16.min(shape.channels - 16 * chunk);
+    let steps = events.geometry.steps_of(tile);
+    for step in (0..steps).rev() {
+        let (this, later) = frames.split_at_mut((step + 1) * frame);
+        let (first, this) = this.split_at_mut(step * frame);
+        if step + 1 < steps {
+            vectorise(isa, Decay { from: Some(&later[..frame]), to: this, decay: up.decay });
+        } else if step > 0 {
+            vectorise(isa, Decay { from: Some(&first[..frame]), to: this, decay: up.decay });
+        } else if up.decay != 1.0 {
+            vectorise(isa, Decay { from: None, to: this, decay: up.decay });
+        }
+        // Plain code: the compiler would turn this scatter into vector instructions that are slower.
+        let origin = step * frame;
+        for lane in 0..lanes {
+            let channel = 16 * chunk + lane;
+            let derivatives = &derivatives[channel * frame..][..frame];
+            for window in 0..windows {
+                let range = events.range(tile, window, channel, step);
+                for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range])
+                {
+                    let position = usize::from(position) - origin;
+                    this[position][lane] = derivatives[position] * gradient;
+                }
+            }
+        }
+    }
 }
 
-impl Work for FillFrames<'_> {
+/// Copies one frame to another, or in place, times `decay`.
+struct Decay<'a> {
+    from: Option<&'a [Row]>,
+    to: &'a mut [Row],
+    decay: f32,
+}
+
+impl Work for Decay<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (events, gradient, decay) = (self.up.events, self.up.gradient, self.up.decay);
-        let Geometry { shape, tile_steps, windows, .. } = events.geometry;
-        let frame = events.geometry.frame();
-        let lanes = 16.min(shape.channels - 16 * self.chunk);
-        let steps = events.geometry.steps_of(self.tile);
-        for step in (0..steps).rev() {
-            let (this, later) = self.frames.split_at_mut((step + 1) * frame);
-            if step + 1 < steps {
-                for (to, from) in this[step * frame..].iter_mut().zip(&later[..frame]) {
-                    *to = Row(from.map(|d| d * decay));
-                }
-            } else if step > 0 {
-                let (first, this) = this.split_at_mut(step * frame);
-                for (to, from) in this.iter_mut().zip(&first[..frame]) {
-                    *to = Row(from.map(|d| d * decay));
-                }
-            } else if decay != 1.0 {
-                this.iter_mut().for_each(|row| *row = Row(row.map(|d| d * decay)));
-            }
-            let this = &mut this[step * frame..];
-            let origin = step * frame;
-            debug_assert!(step < tile_steps);
-            for lane in 0..lanes {
-                let channel = 16 * self.chunk + lane;
-                let derivatives = &self.derivatives[channel * frame..][..frame];
-                for window in 0..windows {
-                    for event in events.range(self.tile, window, channel, step) {
-                        let position = usize::from(events.positions[event]) - origin;
-                        this[position][lane] = derivatives[position] * gradient[event];
+        match self.from {
+            Some(from) if self.decay == 1.0 => self.to.copy_from_slice(from),
+            Some(from) => {
+                for (to, from) in self.to.iter_mut().zip(from) {
+                    for lane in 0..16 {
+                        to[lane] = from[lane] * self.decay;
                     }
                 }
             }
+            None => self.to.iter_mut().flat_map(|row| &mut row.0).for_each(|d| *d *= self.decay),
         }
     }
 }

@@ -120,26 +120,6 @@ impl RowSteps {
     }
 }
 
-/// Calls a generic kernel with the layer's number of vectors.
-macro_rules! by_vectors {
-    ($vectors:expr, $n:ident => $body:expr) => {
-        match $vectors {
-            1 => {
-                const $n: usize = 1;
-                $body
-            }
-            2 => {
-                const $n: usize = 2;
-                $body
-            }
-            _ => {
-                const $n: usize = 4;
-                $body
-            }
-        }
-    };
-}
-
 impl Full {
     /// Packs weights `[out, in]`, the inputs in the order channel, row, column.
     pub fn new(image: Shape, outputs: usize, weights: &[f32], signed: bool) -> Self {

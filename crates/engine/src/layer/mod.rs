@@ -1,5 +1,24 @@
 //! The layers: each file holds a layer's forward and backward pass side by side.
 
+/// Calls a generic kernel with the layer's number of vectors.
+macro_rules! by_vectors {
+    ($vectors:expr, $n:ident => $body:expr) => {
+        match $vectors {
+            1 => {
+                const $n: usize = 1;
+                $body
+            }
+            2 => {
+                const $n: usize = 2;
+                $body
+            }
+            _ => {
+                const $n: usize = 4;
+                $body
+            }
+        }
+    };
+}
 pub(crate) mod conv;
 pub(crate) mod full;
 pub(crate) mod pool;

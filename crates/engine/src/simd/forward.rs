@@ -255,48 +255,44 @@ impl Kernel for Ceiling<'_> {
     }
 }
 
-/// Copies lists into one, each entry plus an offset: how the convolution merges its neighbours' events.
+/// Concatenates, step by step, the lists of three neighbours, each entry plus its neighbour's offset: how the
+/// convolution merges events.
 pub(crate) struct Append<'a> {
     /// What the lists are taken from; at least sixteen entries follow the last of them.
     pub source: &'a [u16],
-    /// Where each list of `source` starts; one more at the end.
+    /// Where each list of `source` starts, ascending; one more at the end.
     pub starts: &'a [u32],
     /// The merged lists; grown as needed.
     pub target: &'a mut Vec<u16>,
     /// Where each merged list starts; one more at the end. Appended to.
     pub ends: &'a mut Vec<u32>,
     /// For each neighbour the first of its lists (one per step, consecutive) and the offset of its entries.
-    pub neighbours: &'a [(usize, u16)],
+    pub neighbours: [(usize, u16); 3],
     /// Lists to make.
     pub steps: usize,
     /// Longest a merged list can be.
     pub longest: usize,
-    /// Entry to pad every merged list with, to a multiple of [`PAD`]; no padding if none.
-    pub padding: Option<u16>,
 }
 
 impl Append<'_> {
-    /// Makes the lists; inlined into a kernel that calls it for every pixel.
+    /// Makes the lists, padded with `padding` to a multiple of [`PAD`] if it is given; inlined into a kernel that
+    /// calls it for every pixel.
     #[inline(always)]
-    pub(crate) fn append<V: Vector>(self) {
+    pub(crate) fn append<V: Vector>(self, padding: Option<u16>) {
         const WIDE: usize = 16;
         let mut end = *self.ends.last().expect("it holds at least the start") as usize;
         let room = end + self.steps * (self.longest + PAD) + 2 * WIDE;
         if self.target.len() < room {
             self.target.resize(2 * room, 0);
         }
-        for &(first, _) in self.neighbours {
-            assert!(first + self.steps < self.starts.len());
-        }
+        let trains = self.neighbours.map(|(first, offset)| (&self.starts[first..][..self.steps + 1], offset));
         assert!(self.starts.last().is_some_and(|&n| n as usize + WIDE <= self.source.len()));
         debug_assert!(self.starts.is_sorted());
+        let (source, target) = (self.source.as_ptr(), self.target.as_mut_ptr());
+        self.ends.reserve(self.steps);
         for step in 0..self.steps {
-            for &(first, offset) in self.neighbours {
-                // SAFETY: `first + step + 1` is an index of `starts`, by the assertion above.
-                let (start, stop) = unsafe {
-                    (*self.starts.get_unchecked(first + step), *self.starts.get_unchecked(first + step + 1))
-                };
-                let (mut from, stop) = (start as usize, stop as usize);
+            for (starts, offset) in trains {
+                let (mut from, stop) = (starts[step] as usize, starts[step + 1] as usize);
                 let mut to = end;
                 end += stop - from;
                 while from < stop {
@@ -304,19 +300,89 @@ impl Append<'_> {
                     // SAFETY: `starts` ascends to its last entry, after which `source` has `WIDE` more; `to` is
                     // within the room made above, since a merged list is at most `longest`.
                     unsafe {
-                        let source = &*self.source.as_ptr().add(from).cast::<[u16; WIDE]>();
-                        let target = &mut *self.target.as_mut_ptr().add(to).cast::<[u16; WIDE]>();
-                        V::shift(source, offset, target);
+                        let source = &*source.add(from).cast::<[u16; WIDE]>();
+                        V::shift(source, offset, &mut *target.add(to).cast::<[u16; WIDE]>());
                     }
                     from += WIDE;
                     to += WIDE;
                 }
             }
-            if let Some(padding) = self.padding {
-                self.target[end..end + PAD].fill(padding);
+            if let Some(padding) = padding {
+                for i in 0..PAD {
+                    // SAFETY: as above.
+                    unsafe { *target.add(end + i) = padding };
+                }
                 end = end.next_multiple_of(PAD);
             }
             self.ends.push(end as u32);
+        }
+    }
+}
+
+/// The first layer, one chunk of `16 N` output channels over a strip of pixels: each column of three pixels is a
+/// code of `bits` bits per sign, and the sum of its weights is looked up.
+pub(crate) struct CodeForward<'a, const N: usize> {
+    /// Tables of this chunk, `[column of the kernel][code][N]`.
+    pub tables: &'a [Row],
+    /// Bits of a code.
+    pub bits: usize,
+    /// Codes of positive and negative spikes, `[column of the image, with one empty at each end][step]`.
+    pub codes: &'a [[u16; 2]],
+    /// Time steps.
+    pub steps: usize,
+    /// The neuron.
+    pub dynamics: Dynamics,
+    /// Sums of squared weighted inputs, `[step]`.
+    pub squares: &'a mut [Row],
+    /// The row's spike words, `[pixel][step][word]`.
+    pub words: &'a mut [u64],
+    /// Words per pixel and step.
+    pub words_per_step: usize,
+    /// Number of this chunk.
+    pub chunk: usize,
+}
+
+impl<const N: usize> Kernel for CodeForward<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Dynamics { lambda, v_th, .. } = self.dynamics;
+        let (lambda, v_th) = (V::splat(lambda), V::splat(v_th));
+        let (steps, entries) = (self.steps, 1 << self.bits);
+        let columns = self.codes.len() / steps;
+        let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
+        assert!(self.tables.len() == 3 * entries * N);
+        for x in 0..columns - 2 {
+            let trains: [&[[u16; 2]]; 3] = std::array::from_fn(|k| &self.codes[(x + k) * steps..][..steps]);
+            let per_pixel = steps * self.words_per_step;
+            let words =
+                self.words[x * per_pixel..][..per_pixel][word..].iter_mut().step_by(self.words_per_step);
+            let mut membrane = [V::zero(); N];
+            for ((step, square), word) in self.squares.iter_mut().enumerate().zip(words) {
+                let mut signed = [[V::zero(); N]; 2];
+                for (k, train) in trains.iter().enumerate() {
+                    for (sign, sums) in signed.iter_mut().enumerate() {
+                        let at = (k * entries + (usize::from(train[step][sign]) & (entries - 1))) * N;
+                        for n in 0..N {
+                            // SAFETY: the code is masked to below `entries`, and the length was checked above.
+                            sums[n] = sums[n].add(V::load(unsafe { self.tables.get_unchecked(at + n) }));
+                        }
+                    }
+                }
+                let mut sum = V::load(square);
+                let mut spikes = 0;
+                for n in 0..N {
+                    let current = signed[0][n].sub(signed[1][n]);
+                    sum = current.mul_add(current, sum);
+                    let potential = membrane[n].add(current);
+                    let fired = potential.greater(v_th);
+                    membrane[n] = potential.mul(lambda).clear(fired);
+                    spikes |= u64::from(fired) << (16 * n);
+                }
+                sum.store(square);
+                *word |= spikes << shift;
+            }
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) trait Vector: Copy {
     fn store(self, target: &mut [f32; 16]);
     /// Lane-wise sum.
     fn add(self, other: Self) -> Self;
+    /// Lane-wise difference.
+    fn sub(self, other: Self) -> Self;
     /// Lane-wise product.
     fn mul(self, other: Self) -> Self;
     /// Lane-wise `self * a + b`; fused where the instruction set has it.
@@ -101,6 +103,10 @@ impl Vector for Portable {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         self.zip(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
     }
     #[inline(always)]
     fn mul(self, other: Self) -> Self {

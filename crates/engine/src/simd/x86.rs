@@ -62,6 +62,10 @@ impl Vector for Avx512 {
         Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_sub_ps(self.0, other.0) })
+    }
+    #[inline(always)]
     fn mul(self, other: Self) -> Self {
         Avx512(unsafe { _mm512_mul_ps(self.0, other.0) })
     }
@@ -181,6 +185,10 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn add(self, other: Self) -> Self {
         unsafe { Avx2(_mm256_add_ps(self.0, other.0), _mm256_add_ps(self.1, other.1)) }
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        unsafe { Avx2(_mm256_sub_ps(self.0, other.0), _mm256_sub_ps(self.1, other.1)) }
     }
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
