@@ -12,7 +12,8 @@ use std::str::FromStr;
 pub enum Noise {
     /// N(0, level^2), independent per neuron and step.
     Gaussian,
-    /// +1 or -1 with probability level / 2 each, independent per neuron and step.
+    /// +1 or -1 with probability level / 2 each, independent per neuron and step. Impulses of size 1 at every
+    /// step (level 1) are not the worst there is: above 1 the level is their size, +level or -level at every step.
     Impulse,
     /// A spike is lost with probability level.
     Deletion,
@@ -51,14 +52,14 @@ pub const HIGHEST_SEVERITY: usize = 8;
 
 /// Each noise in each scenario it has, with the default levels of severities 1 to 8.
 pub const SEVERITIES: [(Noise, Scenario, Levels); 8] = [
-    (Noise::Gaussian, Scenario::Pixel, [0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.1, 1.5]),
-    (Noise::Gaussian, Scenario::Channel, [0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0]),
-    (Noise::Impulse, Scenario::Pixel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6]),
-    (Noise::Impulse, Scenario::Channel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6]),
-    (Noise::Deletion, Scenario::Channel, [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97]),
-    (Noise::Jitter, Scenario::Channel, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0]),
+    (Noise::Gaussian, Scenario::Pixel, [0.1, 0.3, 0.6, 1.0, 1.6, 2.4, 3.5, 5.0]),
+    (Noise::Gaussian, Scenario::Channel, [0.1, 0.3, 0.6, 1.0, 1.7, 2.8, 4.5, 7.0]),
+    (Noise::Impulse, Scenario::Pixel, [0.05, 0.15, 0.35, 0.65, 1.0, 1.3, 1.6, 1.9]),
+    (Noise::Impulse, Scenario::Channel, [0.02, 0.1, 0.35, 1.0, 1.7, 2.8, 4.5, 7.0]),
+    (Noise::Deletion, Scenario::Channel, [0.2, 0.5, 0.7, 0.8, 0.87, 0.92, 0.96, 0.98]),
+    (Noise::Jitter, Scenario::Channel, [1.0, 5.0, 15.0, 30.0, 60.0, 100.0, 180.0, 300.0]),
     (Noise::StuckPixel, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
-    (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
+    (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.18, 0.3, 0.45, 0.6]),
 ];
 
 /// Why a noise cannot be had.
@@ -120,7 +121,7 @@ impl Noise {
     pub fn level_name(self) -> &'static str {
         match self {
             Noise::Gaussian => "standard deviation",
-            Noise::Impulse => "probability of an impulse",
+            Noise::Impulse => "probability of an impulse (above 1: its size)",
             Noise::Deletion => "probability of losing a spike",
             Noise::Jitter => "standard deviation (steps)",
             Noise::StuckPixel => "fraction of pixels stuck",
@@ -135,7 +136,7 @@ impl Noise {
 
     fn level_range(self) -> &'static str {
         match self {
-            Noise::Gaussian | Noise::Jitter => "a finite number of 0 or more",
+            Noise::Gaussian | Noise::Impulse | Noise::Jitter => "a finite number of 0 or more",
             _ => "a fraction from 0 to 1",
         }
     }
@@ -187,7 +188,10 @@ impl NoiseSetting {
         if let Some(only) = noise.scenarios().next().filter(|_| noise.scenarios().all(|s| s != scenario)) {
             return Err(NoiseError::NoSuchScenario { noise, scenario, only });
         }
-        let most = if matches!(noise, Noise::Gaussian | Noise::Jitter) { f32::MAX } else { 1.0 };
+        let most = match noise {
+            Noise::Gaussian | Noise::Impulse | Noise::Jitter => f32::MAX,
+            Noise::Deletion | Noise::StuckPixel | Noise::SaltAndPepper => 1.0,
+        };
         if !(0.0..=most).contains(&level) {
             return Err(NoiseError::Level { noise, level });
         }
@@ -202,6 +206,11 @@ impl NoiseSetting {
     /// Where it acts.
     pub fn scenario(self) -> Scenario {
         self.scenario
+    }
+
+    /// Probability and size of an impulse at this level.
+    pub(crate) fn impulse(self) -> (f32, f32) {
+        (self.level.min(1.0), self.level.max(1.0))
     }
 
     /// Its strength; what it means depends on the kind.
@@ -284,7 +293,7 @@ mod tests {
         assert!(message("air".parse::<Scenario>().unwrap_err()).contains("pixel, channel"));
         let wrong = NoiseSetting::new(Noise::Deletion, Scenario::Pixel, 0.1).unwrap_err();
         assert_eq!(message(wrong), "noise 'deletion' has no scenario 'pixel', only 'channel'");
-        let wrong = NoiseSetting::new(Noise::Impulse, Scenario::Pixel, 1.5).unwrap_err();
+        let wrong = NoiseSetting::new(Noise::Deletion, Scenario::Channel, 1.5).unwrap_err();
         assert!(message(wrong).contains("0 to 1"));
         assert!(NoiseSetting::new(Noise::Gaussian, Scenario::Pixel, f32::NAN).is_err());
         let severities = Severities::default();
@@ -299,6 +308,6 @@ mod tests {
             |s: &Severities, scenario| s.setting(Noise::Gaussian, scenario, 3).unwrap().unwrap().level();
         assert_eq!(level(&own, Scenario::Channel), 3.0);
         assert_eq!(level(&own, Scenario::Pixel), level(&Severities::default(), Scenario::Pixel));
-        assert!(own.set(Noise::Impulse, Scenario::Channel, [2.0; 8]).is_err());
+        assert!(own.set(Noise::Deletion, Scenario::Channel, [2.0; 8]).is_err());
     }
 }

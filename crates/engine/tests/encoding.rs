@@ -213,6 +213,7 @@ fn added_noise_has_its_mean_and_variance() {
         (Noise::Gaussian, 0.7f32, 0.49, 3.0 * 0.49 * 0.49),
         (Noise::Impulse, 0.3, 0.3, 0.3),
         (Noise::Impulse, 1.0, 1.0, 1.0),
+        (Noise::Impulse, 2.5, 6.25, 39.0625),
     ] {
         let setting = NoiseSetting::new(noise, Scenario::Channel, level).unwrap();
         let noisy = values(&encoded(&image, SHAPE, &Encoding::clean(100).with_noise(Some(setting)), 0, 5));

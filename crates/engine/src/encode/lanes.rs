@@ -46,12 +46,13 @@ fn additive(setting: NoiseSetting, stream: Stream, step_block: u32, neuron: u32)
         }
         out
     } else {
+        let (probability, size) = setting.impulse();
         let mut out = [[0.0; LANES]; 4];
         for step in 0..4 {
             for lane in 0..LANES {
                 let u = unit(words[step][lane] as u32);
-                let sign = if u < 0.5 * level { 1.0 } else { -1.0 };
-                out[step][lane] = if u < level { sign } else { 0.0 };
+                let impulse = if u < 0.5 * probability { size } else { -size };
+                out[step][lane] = if u < probability { impulse } else { 0.0 };
             }
         }
         out

@@ -20,8 +20,8 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
         let xi = setting.map_or(0.0, |s| match s.noise() {
             Noise::Gaussian => s.level() * noise.normal(step, neuron),
             Noise::Impulse => match noise.uniform(step, neuron) {
-                u if u < 0.5 * s.level() => 1.0,
-                u if u < s.level() => -1.0,
+                u if u < 0.5 * s.impulse().0 => s.impulse().1,
+                u if u < s.impulse().0 => -s.impulse().1,
                 _ => 0.0,
             },
             _ => 0.0,
