@@ -1,12 +1,22 @@
 //! `leaklab report`.
 
 use crate::Outcome;
+use std::path::PathBuf;
 
-/// Write the page of a study.
+/// Write the page of a study, finished or not, or of a single run.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Folder of the study or run.
+    folder: PathBuf,
+    /// The page's file; report.html in the folder if not said.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
-pub fn run(_arguments: Arguments) -> Outcome {
-    Err("this command is not built yet".into())
+pub fn run(arguments: Arguments) -> Outcome {
+    let out = arguments.out.unwrap_or_else(|| arguments.folder.join("report.html"));
+    let page = leaklab_report::study::write_to(&arguments.folder, &out, None)?;
+    println!("{}", page.display());
+    Ok(())
 }

@@ -11,4 +11,5 @@ pub mod golden;
 pub mod health;
 pub mod run;
 pub mod theory_tables;
+pub mod study;
 pub mod train;

@@ -114,7 +114,7 @@ impl Piece for usize {
 }
 
 /// Escapes for element content and for attribute values in either quote. Control characters, which HTML does not
-/// allow, become U+FFFD.
+/// allow, and those that would turn round the direction of the text after them, become U+FFFD.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -124,10 +124,14 @@ fn escape(text: &str, out: &mut String) {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if c.is_control() || turns_text_round(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
+}
+
+fn turns_text_round(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// JSON that may stand inside a `<script>` element: no character of it can end the element or open a comment.

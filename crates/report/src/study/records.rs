@@ -3,7 +3,7 @@
 
 use leaklab_record::health::{self, Notice};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{Manifest, RecordError, RunFolder, Table, TableError};
+use leaklab_record::{Manifest, RecordError, RunFolder, Table, TableError, number_text};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +105,8 @@ impl Study {
                 runs.push(read_run(&run)?);
             }
         }
+        // A folder may hold runs of an earlier, wider list.
+        runs.retain(|run| listed(&settings, "tau", &run.tau) && listed(&settings, "seeds", &run.seed));
         runs.sort_by(|a, b| {
             let seed = |run: &Run| run.seed.parse::<u64>().unwrap_or(u64::MAX);
             order(&a.tau).total_cmp(&order(&b.tau)).then(seed(a).cmp(&seed(b))).then(a.name.cmp(&b.name))
@@ -165,6 +167,18 @@ impl Study {
             }
         }
         found
+    }
+}
+
+/// Whether a list of the settings has this value; a setting that is no list excludes nothing.
+fn listed(settings: &Manifest, key: &str, value: &str) -> bool {
+    let text = |item: &toml::Value| match item {
+        toml::Value::Float(x) => number_text(*x),
+        other => other.to_string(),
+    };
+    match settings.settings.get(key) {
+        Some(toml::Value::Array(items)) => items.iter().any(|item| text(item) == value),
+        _ => true,
     }
 }
 

@@ -1,0 +1,162 @@
+//! How far a study has come: one bar over everything on a terminal, a line now and then elsewhere.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use leaklab_lab::study::{Event, Plan, Stage};
+use leaklab_lab::train;
+use std::io::IsTerminal;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Seconds between two lines where there is no terminal.
+const LINE_SECONDS: u64 = 20;
+
+/// Shows a study's events; several runs may report at once.
+pub struct Progress {
+    epochs: u64,
+    epoch_seconds: f64,
+    analysis_seconds: f64,
+    /// Planned seconds that were already done when this process began.
+    before: f64,
+    total: f64,
+    begun: Instant,
+    quiet: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Of each run: epochs trained, with the fraction of the one under way, and the fraction of its analyses.
+    runs: Vec<(f64, f64)>,
+    bar: Option<ProgressBar>,
+    said: Instant,
+}
+
+impl Progress {
+    /// Nothing done yet but what the plan found.
+    pub fn new(plan: &Plan, quiet: bool) -> Self {
+        let runs: Vec<(f64, f64)> = plan.runs.iter().map(|run| (run.epochs as f64, 0.0)).collect();
+        let before = runs.iter().map(|run| run.0 * plan.epoch_seconds()).sum();
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("{bar:32} {percent:>3} % {msg}");
+            let bar = ProgressBar::new(1000);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        Progress {
+            epochs: plan.config.base.epochs,
+            epoch_seconds: plan.epoch_seconds(),
+            analysis_seconds: plan.analysis_seconds(),
+            before,
+            total: before + plan.seconds(),
+            begun: Instant::now(),
+            quiet,
+            state: Mutex::new(State { runs, bar, said: Instant::now() }),
+        }
+    }
+
+    /// Shows an event.
+    pub fn show(&self, event: &Event) {
+        let Event::Run { index, name, stage } = event else { return };
+        let mut state = self.state();
+        match stage {
+            Stage::Training(train::Event::Batch(batch)) => {
+                state.runs[*index].0 =
+                    (batch.epoch - 1) as f64 + batch.batch as f64 / batch.batches.max(1) as f64;
+            }
+            Stage::Training(train::Event::Epoch(epoch)) => state.runs[*index].0 = epoch.epoch as f64,
+            Stage::Training(train::Event::Notice(text)) => warn(&state, &format!("{name}: {text}")),
+            Stage::Training(train::Event::Health(notice)) => {
+                warn(
+                    &state,
+                    &format!("{name}, epoch {}: {}; {}", notice.epoch, notice.message, notice.advice),
+                );
+            }
+            Stage::Training(_) => {}
+            Stage::Trained(summary) => {
+                state.runs[*index].0 = self.epochs as f64;
+                let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
+                let accuracy = last.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
+                self.say(&mut state, &format!("{name}: {} epochs trained{accuracy}", summary.epochs));
+            }
+            Stage::Analysing(advance) => {
+                state.runs[*index].1 = advance.done as f64 / advance.total.max(1) as f64;
+            }
+            Stage::Analysed => state.runs[*index].1 = 1.0,
+        }
+        self.advance(&mut state, &format!("{name}: {}", doing(stage)));
+    }
+
+    fn advance(&self, state: &mut State, doing: &str) {
+        let done: f64 =
+            state.runs.iter().map(|r| r.0 * self.epoch_seconds + r.1 * self.analysis_seconds).sum();
+        let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };
+        let here = done - self.before;
+        let elapsed = self.begun.elapsed().as_secs_f64();
+        let to_go = if here > 0.0 && elapsed > 1.0 {
+            format!(", about {} to go", duration(elapsed * (self.total - done).max(0.0) / here))
+        } else {
+            String::new()
+        };
+        match &state.bar {
+            Some(bar) => {
+                bar.set_position((1000.0 * fraction) as u64);
+                bar.set_message(format!("{doing}{to_go}"));
+            }
+            None if state.said.elapsed() > Duration::from_secs(LINE_SECONDS) => {
+                self.say(state, &format!("{:.0} % done{to_go}; {doing}", 100.0 * fraction));
+            }
+            None => {}
+        }
+    }
+
+    /// Prints a line, clear of the bar.
+    pub fn line(&self, text: &str) {
+        self.say(&mut self.state(), text);
+    }
+
+    fn say(&self, state: &mut State, text: &str) {
+        state.said = Instant::now();
+        match &state.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(|| println!("{text}")),
+            None => println!("{text}"),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if let Some(bar) = self.state().bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn warn(state: &State, text: &str) {
+    match &state.bar {
+        Some(bar) => bar.suspend(|| eprintln!("warning: {text}")),
+        None => eprintln!("warning: {text}"),
+    }
+}
+
+fn doing(stage: &Stage) -> String {
+    match stage {
+        Stage::Training(train::Event::Batch(batch)) => format!("epoch {} of {}", batch.epoch, batch.epochs),
+        Stage::Training(_) => "training".to_owned(),
+        Stage::Trained(_) => "trained".to_owned(),
+        Stage::Analysing(advance) => advance.condition.clone(),
+        Stage::Analysed => "measured".to_owned(),
+    }
+}
+
+/// A time in words.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{:.0} s", s.max(1.0)),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86400.0),
+    }
+}

@@ -1,0 +1,154 @@
+//! `leaklab study` as a user meets it: the plan, the last line, refusals, and a study that is killed again and again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8C3-2P-24FC-10o\"\ntau = [30, inf]\n\
+    seeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\ntime_steps = 12\n\
+    noise = [\"gaussian/pixel\"]\n";
+
+fn leaklab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leaklab"));
+    command.args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    leaklab(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A study file in a folder of its own.
+fn small() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.toml");
+    fs::write(&file, SMALL).unwrap();
+    let file = file.to_string_lossy().into_owned();
+    (folder, file)
+}
+
+/// Everything that must come out the same: tables, metrics without their times, the page without its line of times.
+fn results(study: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![study.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = match name.as_str() {
+                "report.html" => {
+                    let text = fs::read_to_string(&path).unwrap();
+                    text.lines()
+                        .filter(|line| !line.starts_with("<p id=\"times\""))
+                        .collect::<Vec<_>>()
+                        .join("\n")
+                }
+                "metrics.jsonl" => {
+                    let text = fs::read_to_string(&path).unwrap();
+                    let lines = text.lines().map(|line| {
+                        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+                        value["seconds"] = 0.into();
+                        value["images_per_second"] = 0.into();
+                        value.to_string()
+                    });
+                    lines.collect::<Vec<_>>().join("\n")
+                }
+                name if name.ends_with(".csv") || name.ends_with(".json") || name.ends_with(".toml") => {
+                    fs::read_to_string(&path).unwrap()
+                }
+                _ => continue,
+            };
+            found.insert(path.strip_prefix(study).unwrap().to_owned(), text);
+        }
+    }
+    found
+}
+
+#[test]
+fn killed_and_resumed_it_ends_with_the_same_bytes() {
+    let (folder, file) = small();
+    let whole = folder.path().join("whole");
+    let begun = Instant::now();
+    let done = output(&["study", &file, "--out", &whole.to_string_lossy()]);
+    let took = begun.elapsed();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let last = text(&done.stdout).lines().last().unwrap().to_owned();
+    assert_eq!(Path::new(&last), whole.join("report.html"));
+
+    let broken = folder.path().join("broken");
+    let broken_text = broken.to_string_lossy().into_owned();
+    let arguments = ["study", &file, "--out", &broken_text, "--threads", "1", "--checkpoint-minutes", "0"];
+    for fraction in [0.13, 0.29, 0.47, 0.61, 0.83] {
+        let mut child = leaklab(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs_f64(fraction * took.as_secs_f64()));
+        // SIGKILL: the program has no chance to tidy up.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if broken.join("study.toml").is_file() {
+            let page = output(&["report", &broken_text]);
+            assert!(page.status.success(), "a page at any moment: {}", text(&page.stderr));
+        }
+    }
+    let done = output(&arguments);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let (whole, broken) = (results(&whole), results(&broken));
+    assert_eq!(whole.keys().collect::<Vec<_>>(), broken.keys().collect::<Vec<_>>());
+    for (path, text) in &whole {
+        assert!(*text == broken[path], "{} differs", path.display());
+    }
+    for needed in ["report.html", "compare/claims.json", "runs/tau-30_seed-1/analysis/robustness.csv"] {
+        assert!(whole.contains_key(Path::new(needed)), "{needed}");
+    }
+}
+
+#[test]
+fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    let done = output(&["study", &file, "--out", &out.to_string_lossy(), "--dry-run", "--tau", "5,30,inf"]);
+    let plan = text(&done.stdout);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(plan.starts_with("Study small: 6 runs, tau 5, 30, inf, seeds 1, 2\n"), "{plan}");
+    for word in ["  time    about ", "  disk    about ", "3 epochs of 160 images of digits"] {
+        assert!(plan.contains(word), "{plan}");
+    }
+    assert!(!out.exists());
+}
+
+#[test]
+fn wrong_usage_is_told_in_one_sentence_with_exit_code_2() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("study.toml"), format!("format = 1\n{SMALL}")).unwrap();
+    let out = out.to_string_lossy().into_owned();
+    for (arguments, wanted) in [
+        (vec!["study", "no-such-study"], "no study is called `no-such-study`"),
+        (vec!["study", &file, "--tau", "30,x"], "tau"),
+        (vec!["study", &file, "--set", "epoks=3"], "unknown key `epoks`"),
+        (vec!["study", &file, "--out", &out, "--set", "epochs=4"], "choose another --out"),
+        (vec!["study", &file, "--threads", "0"], "threads"),
+    ] {
+        let done = output(&arguments);
+        let message = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(wanted), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn a_report_of_nothing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = output(&["report", &folder.path().to_string_lossy()]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("neither a study nor a run"));
+}
