@@ -65,8 +65,11 @@ impl StudyFolder {
             return Ok(());
         }
         let there = Manifest::read(&path)?.settings;
-        let asked: toml::Table = toml::from_str(&config.to_toml())
-            .map_err(|e| RecordError::Malformed { path: path.clone(), what: "settings file", reason: e.to_string() })?;
+        let asked: toml::Table = toml::from_str(&config.to_toml()).map_err(|e| RecordError::Malformed {
+            path: path.clone(),
+            what: "settings file",
+            reason: e.to_string(),
+        })?;
         for key in there.keys().chain(asked.keys()) {
             let (theirs, ours) = (there.get(key), asked.get(key));
             // TOML's infinity equals itself, so tables of numbers compare as they should.
@@ -75,7 +78,11 @@ impl StudyFolder {
                     Some(value) => format!("{key} = {value}"),
                     None => format!("no {key}"),
                 };
-                return Err(StudyError::Other { path: self.path.clone(), theirs: say(theirs), ours: say(ours) });
+                return Err(StudyError::Other {
+                    path: self.path.clone(),
+                    theirs: say(theirs),
+                    ours: say(ours),
+                });
             }
         }
         Ok(())

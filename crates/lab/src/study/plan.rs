@@ -64,7 +64,10 @@ impl Plan {
         let mut runs = Vec::new();
         for run in config.runs() {
             let epochs = metrics::read(&folder.run(&run).metrics())?;
-            runs.push(RunState { name: run.folder_name(), epochs: epochs.last().map_or(0, |epoch| epoch.epoch) });
+            runs.push(RunState {
+                name: run.folder_name(),
+                epochs: epochs.last().map_or(0, |epoch| epoch.epoch),
+            });
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
         let conditions = 2 + SEVERITIES * base.noise.len() as u64;

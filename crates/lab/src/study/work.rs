@@ -6,7 +6,7 @@ use crate::analysis::compare::compare_folders;
 use crate::analysis::{self, Advance, Analysis, AnalysisError};
 use crate::config::RunConfig;
 use crate::run::Weights;
-mod theory_tables { #[derive(Default)] pub struct Simulation; pub fn tables(_: Option<Simulation>) -> Vec<leaklab_record::Table> { Vec::new() } }
+use crate::theory_tables;
 use crate::train::{self, Control};
 use leaklab_record::RecordError;
 use std::collections::VecDeque;
@@ -62,7 +62,12 @@ pub enum Event<'a> {
 pub type Watcher<'a> = dyn Fn(&Event) -> Control + Sync + 'a;
 
 /// Does what a study still needs.
-pub fn run(plan: &Plan, folder: &StudyFolder, options: &Options, watcher: &Watcher) -> Result<(), StudyError> {
+pub fn run(
+    plan: &Plan,
+    folder: &StudyFolder,
+    options: &Options,
+    watcher: &Watcher,
+) -> Result<(), StudyError> {
     let _lock = folder.lock()?;
     folder.check(&plan.config)?;
     folder.begin(&plan.config, &options.command)?;
@@ -107,7 +112,12 @@ impl Work<'_> {
         if self.stopped.load(Ordering::SeqCst) { Control::Stop } else { Control::Continue }
     }
 
-    fn lanes(&self, queue: VecDeque<(usize, RunConfig)>, lanes: usize, threads: usize) -> Result<(), StudyError> {
+    fn lanes(
+        &self,
+        queue: VecDeque<(usize, RunConfig)>,
+        lanes: usize,
+        threads: usize,
+    ) -> Result<(), StudyError> {
         let queue = Mutex::new(queue);
         let failure: Mutex<Option<StudyError>> = Mutex::new(None);
         std::thread::scope(|scope| {
