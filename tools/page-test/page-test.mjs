@@ -128,13 +128,15 @@ async function use(page, figures, say, label) {
     const settle = () => page.waitForTimeout(120);
     const before = await total();
     for (const button of await figure.$$(".series button")) {
+      const on = (await button.getAttribute("aria-pressed")) === "true";
       await button.click();
       await settle();
-      if ((await button.getAttribute("aria-pressed")) !== "false") say(`${id}: a series button does not say it is off`);
-      if ((await total()) >= before) say(`${id}: switching a series off leaves all ${before} marks`);
+      if ((await button.getAttribute("aria-pressed")) !== String(!on)) say(`${id}: a series button does not say that it is ${on ? "off" : "on"}`);
+      const changed = await total();
+      if (on ? changed >= before : changed <= before) say(`${id}: switching a series ${on ? "off" : "on"} makes ${changed} marks of ${before}`);
       await button.click();
       await settle();
-      if ((await total()) !== before) say(`${id}: switching a series on again does not bring its marks back`);
+      if ((await total()) !== before) say(`${id}: switching a series back does not restore its marks`);
     }
     const data = await figure.evaluate((f) => JSON.parse(f.querySelector("script").textContent).table);
     const fetched = async (action) => {

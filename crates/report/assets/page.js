@@ -14,7 +14,7 @@
     const { table, panels, series } = JSON.parse(element.querySelector("script[type='application/json']").textContent);
     const values = table.rows.map((row) => Object.fromEntries(row.map((cell, i) => [table.columns[i], cell])));
     const views = [...element.querySelectorAll(".view")];
-    return { element, table, panels, series, values, views, results: [], hidden: new Set(), zoom: false };
+    return { element, table, panels, series, values, views, results: [], hidden: new Set((series?.items ?? []).filter((item) => !item.shown).map((item) => item.value)), zoom: false };
   });
 
   // A specification names colours by token ("@blue"); a theme decides the shade.
@@ -68,7 +68,7 @@
     return spec;
   }
 
-  const options = { mode: "vega-lite", actions: false, ast: true, renderer: "svg", defaultStyle: false, tooltip: { disableDefaultStyle: true } };
+  const options = { mode: "vega-lite", actions: false, ast: true, renderer: "svg", logLevel: vega.Error, defaultStyle: false, tooltip: { disableDefaultStyle: true } };
 
   async function draw(figure, index) {
     const view = figure.views[index];

@@ -81,6 +81,8 @@ pub struct Item {
     pub label: String,
     /// Colour token, see [`crate::palette::COLOURS`].
     pub colour: String,
+    /// Whether it is switched on when the page opens.
+    pub shown: bool,
 }
 
 impl Series {
@@ -90,8 +92,15 @@ impl Series {
             value: value.to_owned(),
             label: label.to_owned(),
             colour: colour.to_owned(),
+            shown: true,
         });
         Series { column: column.to_owned(), items: items.collect() }
+    }
+
+    /// With only those series switched on at first.
+    pub fn showing(mut self, shown: impl Fn(&str) -> bool) -> Self {
+        self.items.iter_mut().for_each(|item| item.shown = shown(&item.value));
+        self
     }
 
     /// The Vega-Lite colour channel that draws these series; the buttons are its legend.

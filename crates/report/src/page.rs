@@ -152,7 +152,7 @@ fn figure(figure: &Figure) -> Html {
         "series": figure.series.as_ref().map(|series| json!({
             "column": series.column,
             "items": series.items.iter().map(|item| json!({
-                "value": item.value, "label": item.label, "colour": item.colour
+                "value": item.value, "label": item.label, "colour": item.colour, "shown": item.shown
             })).collect::<Vec<_>>(),
         })),
         "panels": figure.panels.iter().map(|panel| json!({
@@ -186,9 +186,9 @@ fn figure(figure: &Figure) -> Html {
 fn buttons(series: &Series) -> Html {
     let items = Html::join(series.items.iter().enumerate().map(|(i, item)| {
         Html::fill(
-            "<button type=\"button\" data-series=\"{}\" data-colour=\"{}\" aria-pressed=\"true\" \
+            "<button type=\"button\" data-series=\"{}\" data-colour=\"{}\" aria-pressed=\"{}\" \
              title=\"Show or hide\">{}</button>",
-            &[&i, &item.colour, &item.label],
+            &[&i, &item.colour, &(if item.shown { "true" } else { "false" }), &item.label],
         )
     }));
     Html::fill("<div class=\"series\" role=\"group\" aria-label=\"Series\">{}</div>\n", &[&items])

@@ -51,7 +51,10 @@ fn every_verdict_of_every_claim_is_shown() {
             let rows = rows(&html, claim);
             assert!(!rows.is_empty());
             for row in &rows {
-                assert!(row.contains(&format!("<span class=\"{class}\">{word}</span>")), "claim {claim}: {row}");
+                assert!(
+                    row.contains(&format!("<span class=\"{class}\">{word}</span>")),
+                    "claim {claim}: {row}"
+                );
             }
             let lead = &html[html.find("class=\"findings\"").unwrap()..html.find("</ol>").unwrap()];
             let line = lead.split("<li>").nth(claim).unwrap();

@@ -33,6 +33,7 @@ pub fn tau_series(taus: &[String]) -> Series {
         value: tau.clone(),
         label: palette::tau_label(tau),
         colour: palette::tau(tau, i).to_owned(),
+        shown: true,
     });
     Series { column: "tau".to_owned(), items: items.collect() }
 }
@@ -44,6 +45,7 @@ pub fn word_series(column: &str, values: &[String], label: impl Fn(&str) -> Stri
         value: value.clone(),
         label: label(value),
         colour: ORDER[i % ORDER.len()].to_owned(),
+        shown: true,
     });
     Series { column: column.to_owned(), items: items.collect() }
 }
@@ -120,15 +122,26 @@ pub fn small_print(table: &Table) -> Html {
     out
 }
 
-/// A condition in words: `gaussian/pixel/5` is `gaussian noise on pixels, severity 5`.
+/// A condition in words: `gaussian/pixel/5` is `Gaussian noise on pixels, severity 5`.
 pub fn condition_label(condition: &str) -> String {
     let parts: Vec<&str> = condition.split('/').collect();
+    let place = |scenario| match scenario {
+        "pixel" => "on pixels",
+        "channel" => "on spikes",
+        other => other,
+    };
     match parts[..] {
         [noise, scenario, severity] => {
-            format!("{} noise, {}, severity {severity}", noise, scenario_label(scenario))
+            format!("{} noise {}, severity {severity}", capital(noise), place(scenario))
         }
         _ => condition.to_owned(),
     }
+}
+
+/// A word with a capital.
+pub fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A scenario in words.

@@ -276,8 +276,10 @@ pub fn table(table: &Table) -> Html {
         );
         for (row, verdict) in &group.rows {
             let text = |column: &str| table.cell(row, column).text().unwrap_or_default();
-            let seeds =
-                table.cell(row, "seeds").number().map_or(String::new(), |n| format!(", {n} pairs of runs"));
+            let seeds = table
+                .cell(row, "seeds")
+                .number()
+                .map_or(String::new(), |n| format!(", {n} pair{} of runs", if n == 1.0 { "" } else { "s" }));
             let seeds = if group.words.number == "7" { String::new() } else { seeds };
             body.add(
                 "<tr><td data-label=\"\">{}</td><td data-label=\"Claim\">{}<details class=\"rule\"><summary>Rule</summary>\

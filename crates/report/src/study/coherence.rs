@@ -63,6 +63,7 @@ pub fn section(theory: &Tables) -> Section {
         value: curve.clone(),
         label: curve.clone(),
         colour: colour(curve, i).to_owned(),
+        shown: true,
     });
     let series = Series { column: "curve".to_owned(), items: items.collect() };
     let panels = found.iter().map(|(name, title, axis)| {

@@ -1,7 +1,6 @@
 //! Fig. 5a-c: the critical frequency of the target output, image by image, clean and noisy, one panel per tau.
 
 use super::chart::{self, hint, number, number_with};
-use super::number;
 use super::records::Study;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
@@ -18,17 +17,27 @@ pub fn section(study: &Study) -> Section {
         "Does leak filter the output?",
         Html::markup(
             "<p>The critical frequency of an image is the one below which 70 % of the power of its target output's \
-             input lies. White noise gives a value close to 0.35 cycles per step; a low-pass filter moves it down. \
-             The paper finds it lower with more leak, and higher with noise.</p>",
+             input lies. A low-pass filter moves it down. The paper finds it lower with more leak, and higher with \
+             noise.</p>",
         ),
     );
+    if let Some(x) = white_noise(study) {
+        let steps = study.setting("time_steps");
+        section.text.add(
+            "<p>White noise over {} steps would give {} cycles per step.</p>",
+            &[&steps, &format!("{x:.3}")],
+        );
+    }
     let Some(data) = histogram(study) else {
         section.after =
             chart::missing("The output's critical frequencies are", "critical_frequency tables of the runs");
         return section;
     };
     let conditions = chart::distinct(&data, "condition");
-    let series = chart::word_series("condition", &conditions, chart::condition_label);
+    // The paper's pair; the others are a press away.
+    let noisy = conditions.iter().find(|c| c.starts_with("gaussian/pixel")).or(conditions.get(1)).cloned();
+    let series = chart::word_series("condition", &conditions, chart::condition_label)
+        .showing(|condition| condition == "clean" || Some(condition) == noisy.as_deref());
     let means = study.compare.get("critical_by_tau");
     let mut taus = chart::taus(&data);
     taus.reverse();
@@ -72,6 +81,7 @@ pub fn section(study: &Study) -> Section {
         series: Some(series),
         panels,
     });
+    section.figures.extend(hidden(study));
     if let Some(table) = means {
         section.after = mean_table(table);
     }
@@ -133,31 +143,103 @@ fn histogram(study: &Study) -> Option<Table> {
     (!out.rows.is_empty()).then_some(out)
 }
 
-/// The means, beside the paper's where they may be compared.
+/// The means by input and tau, with the paper's where they may be compared.
 fn mean_table(table: &Table) -> Html {
+    let taus = chart::taus(table);
+    let head = Html::join(
+        taus.iter().map(|tau| Html::fill("<th class=\"number\">{}</th>", &[&palette::tau_label(tau)])),
+    );
     let mut body = Html::new();
-    for row in &table.rows {
-        let text = |column| table.cell(row, column).text().unwrap_or_default();
-        let value = |column| table.cell(row, column).number().map(|x| format!("{x:.4}"));
-        let range = match (value("low"), value("high")) {
-            (Some(low), Some(high)) => format!("[{low}, {high}]"),
-            _ => "–".to_owned(),
-        };
-        body.add(
-            "<tr><th scope=\"row\">{}</th><td data-label=\"Input\">{}</td><td class=\"number\" data-label=\"Mean\">{}</td><td class=\"number\" data-label=\"95 % interval\">{}</td>\
-             <td class=\"number\" data-label=\"The paper\">{}</td></tr>\n",
-            &[
-                &palette::tau_label(text("tau")),
-                &chart::condition_label(text("condition")),
-                &value("mean").unwrap_or_else(|| "–".to_owned()),
-                &range,
-                &table.cell(row, "paper").number().map_or_else(|| "–".to_owned(), number::plain),
-            ],
-        );
+    for condition in chart::distinct(table, "condition") {
+        let cells = Html::join(taus.iter().map(|tau| {
+            let row = table.rows.iter().find(|row| {
+                table.cell(row, "tau").text() == Some(tau)
+                    && table.cell(row, "condition").text() == Some(&condition)
+            });
+            let value =
+                |column| row.and_then(|row| table.cell(row, column).number()).map(|x| format!("{x:.3}"));
+            let range = match (value("low"), value("high")) {
+                (Some(low), Some(high)) => {
+                    Html::fill(" <span class=\"range\">[{}, {}]</span>", &[&low, &high])
+                }
+                _ => Html::new(),
+            };
+            let paper = match value("paper") {
+                Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&paper]),
+                None => Html::new(),
+            };
+            Html::fill(
+                "<td class=\"number\" data-label=\"{}\"><span>{}{}{}</span></td>",
+                &[&palette::tau_label(tau), &value("mean").unwrap_or_else(|| "–".to_owned()), &range, &paper],
+            )
+        }));
+        body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&chart::condition_label(&condition), &cells]);
     }
     Html::fill(
-        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Leak</th><th>Input</th><th class=\"number\">Mean critical frequency</th>\
-         <th class=\"number\">95 % interval</th><th class=\"number\">The paper</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
-        &[&body],
+        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Mean critical frequency (cycles/step)</th>{}</tr></thead>\
+         <tbody>\n{}</tbody></table></div>\n",
+        &[&head, &body],
     )
+}
+
+/// What white noise would give, with as many steps as the study's.
+fn white_noise(study: &Study) -> Option<f64> {
+    study.runs.iter().find_map(|run| {
+        let table = run.tables.get("critical_frequency_summary")?;
+        table.cell(table.rows.first()?, "white_noise").number()
+    })
+}
+
+/// Spectra of the hidden layers' spikes, clean, of the first run of each tau.
+fn hidden(study: &Study) -> Option<Figure> {
+    let mut data = Table::new(
+        "hidden_spectrum",
+        "Spectrum of the hidden layers' spikes",
+        "One-sided power density of each neuron's spike train, mean over neurons and clean test images.",
+        &[
+            ("tau", "steps", "Membrane time constant."),
+            ("layer", "", "Hidden layer."),
+            ("frequency", "cycles/step", "Frequency."),
+            ("power", "per cycle/step", "Mean power density."),
+        ],
+    );
+    for run in study.first_of_each_tau() {
+        let Some(table) = run.tables.get("hidden_spectrum") else { continue };
+        for row in table.rows.iter().filter(|row| table.cell(row, "condition").text() == Some("clean")) {
+            let mut cells = vec![run.tau.as_str().into()];
+            cells.extend(chart::cells(table, row, &["layer", "frequency", "power"]));
+            data.push(cells);
+        }
+    }
+    if data.rows.is_empty() {
+        return None;
+    }
+    let series = chart::tau_series(&chart::taus(&data));
+    let panels = chart::distinct(&data, "layer").into_iter().map(|layer| {
+        let mut spec = chart::lines_with_hover(
+            number_with(
+                "frequency",
+                "frequency (cycles/step)",
+                json!({ "scale": { "nice": false, "domain": [0, 0.5] }, "axis": { "tickCount": 6 } }),
+            ),
+            number("power", "power density"),
+            series.colour(),
+            json!([hint("tau", "τ", ""), hint("frequency", "cycles/step", ".3f"), hint("power", "power", ".4~g")]),
+        );
+        spec["transform"] =
+            json!([{ "filter": { "field": "layer", "equal": layer } }, { "filter": "datum.frequency < 0.4999" }]);
+        Panel::new(&layer, spec).with_height(190)
+    });
+    let panels = panels.collect();
+    Some(Figure {
+        id: "hidden-spectrum".to_owned(),
+        title: "Spectrum of the hidden layers' spikes".to_owned(),
+        caption: Html::markup(
+            "<p>Clean test images, one run of each tau. Where a curve falls with frequency, the layers up to there have \
+             filtered; a curve that lies higher as a whole means more spikes.</p>",
+        ),
+        data,
+        series: Some(series),
+        panels,
+    })
 }

@@ -27,6 +27,9 @@ pub fn section(study: &Study) -> Section {
         ),
     );
     let runs = study.first_of_each_tau();
+    if let Some(table) = runs.iter().find_map(|run| run.tables.get("example_image")) {
+        section.text.push(&picture(table));
+    }
     match raster(&runs) {
         Some(figure) => section.figures.push(figure),
         None => section.after.push(&chart::missing(
@@ -38,6 +41,33 @@ pub fn section(study: &Study) -> Section {
         section.figures.push(figure);
     }
     section
+}
+
+/// The image itself, pixel by pixel.
+fn picture(table: &Table) -> Html {
+    let number = |row: &[Cell], column| table.cell(row, column).number().unwrap_or(0.0).max(0.0) as usize;
+    let size = |column| table.rows.iter().map(|row| number(row, column) + 1).max().unwrap_or(0);
+    let (channels, height, width) = (size("channel"), size("row"), size("column"));
+    let mut pixels = vec![[0usize; 3]; height * width];
+    for row in &table.rows {
+        let pixel = &mut pixels[number(row, "row") * width + number(row, "column")];
+        let (channel, value) = (number(row, "channel"), number(row, "pixel").min(255));
+        if channels < 3 {
+            *pixel = [value; 3];
+        } else if channel < 3 {
+            pixel[channel] = value;
+        }
+    }
+    let squares = Html::join(pixels.iter().enumerate().map(|(i, [r, g, b])| {
+        Html::fill(
+            "<rect x=\"{}\" y=\"{}\" width=\"1.02\" height=\"1.02\" fill=\"rgb({} {} {})\"/>",
+            &[&(i % width), &(i / width), r, g, b],
+        )
+    }));
+    Html::fill(
+        "<div class=\"picture\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"The image\">{}</svg><p>{}</p></div>",
+        &[&width, &height, &squares, &table.definition],
+    )
 }
 
 fn raster(runs: &[&Run]) -> Option<Figure> {
@@ -136,39 +166,43 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
         "Membrane potential of example neurons at every step.",
         &[
             ("tau", "steps", "Membrane time constant."),
-            ("neuron", "", "Layer and neuron."),
+            ("layer", "", "Layer."),
+            ("neuron", "", "Neuron in its layer."),
             ("step", "steps", "Time step."),
             ("potential", "", "Membrane potential."),
         ],
     );
-    // One neuron of each of the last layers: the first that every run recorded.
-    let mut chosen: Vec<(String, i64)> = Vec::new();
-    for table in runs.iter().filter_map(|run| run.tables.get("membrane")) {
-        for row in &table.rows {
-            let (Some(layer), Some(neuron)) =
-                (table.cell(row, "layer").text(), table.cell(row, "neuron").number())
-            else {
-                continue;
-            };
-            if !chosen.iter().any(|(name, _)| name == layer) {
-                chosen.push((layer.to_owned(), neuron as i64));
-            }
-        }
-    }
-    let skip = chosen.len().saturating_sub(TRACES_PER_PANEL);
-    let chosen = chosen.split_off(skip);
     for run in runs {
         let Some(table) = run.tables.get("membrane") else { continue };
+        // Of each layer, the neuron that ends highest: of the output layer, that is the class the network names.
+        let mut chosen: Vec<(&str, f64, f64)> = Vec::new();
+        for row in &table.rows {
+            let number = |column| table.cell(row, column).number();
+            let (Some(layer), Some(neuron), Some(potential)) =
+                (table.cell(row, "layer").text(), number("neuron"), number("potential"))
+            else {
+                continue;
+            };
+            let last = number("step")
+                == table.rows.iter().filter_map(|r| table.cell(r, "step").number()).reduce(f64::max);
+            match chosen.iter_mut().find(|(name, ..)| *name == layer) {
+                Some(found) if last && potential > found.2 => *found = (layer, neuron, potential),
+                Some(_) => {}
+                None => chosen.push((layer, neuron, f64::NEG_INFINITY)),
+            }
+        }
+        let chosen = &chosen[chosen.len().saturating_sub(TRACES_PER_PANEL)..];
         for row in &table.rows {
             let (Some(layer), Some(neuron)) =
                 (table.cell(row, "layer").text(), table.cell(row, "neuron").number())
             else {
                 continue;
             };
-            if chosen.iter().any(|(name, n)| name == layer && *n == neuron as i64) {
+            if chosen.iter().any(|(name, n, _)| *name == layer && *n == neuron) {
                 data.push(vec![
                     run.tau.as_str().into(),
-                    format!("{layer}, neuron {neuron}").into(),
+                    layer.into(),
+                    Cell::Integer(neuron as i64),
                     table.cell(row, "step").clone(),
                     table.cell(row, "potential").clone(),
                 ]);
@@ -180,7 +214,7 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
     }
     let threshold =
         study.settings.settings.get("v_th").and_then(|v| v.as_float().or(v.as_integer().map(|n| n as f64)));
-    let series = chart::word_series("neuron", &chart::distinct(&data, "neuron"), str::to_owned);
+    let series = chart::word_series("layer", &chart::distinct(&data, "layer"), str::to_owned);
     let potentials = data.rows.iter().filter_map(|row| data.cell(row, "potential").number());
     let (low, high) =
         potentials.chain(threshold).fold((0f64, 0f64), |(low, high), u| (low.min(u), high.max(u)));
@@ -190,7 +224,7 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
             json!({ "mark": { "type": "line", "strokeWidth": 1.6 }, "encoding": { "y": y } }),
             json!({
                 "mark": { "type": "point", "filled": true, "size": 50, "opacity": 0 },
-                "encoding": { "y": y, "tooltip": [hint("neuron", "neuron", ""), hint("step", "step", "d"), hint("potential", "potential", ".3f")] }
+                "encoding": { "y": y, "tooltip": [hint("layer", "layer", ""), hint("neuron", "neuron", "d"), hint("step", "step", "d"), hint("potential", "potential", ".3f")] }
             }),
         ];
         if let Some(threshold) = threshold {
@@ -212,8 +246,9 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
         id: "membrane".to_owned(),
         title: "Membrane potentials".to_owned(),
         caption: Html::markup(
-            "<p>One neuron of each of the last layers. With leak a potential sinks back between inputs; without, it keeps what it \
-             has. Dashed: the threshold; a neuron that crosses it fires and starts again from 0.</p>",
+            "<p>One neuron of each of the last layers, the output last. A potential is drawn after the step's input and before \
+             the threshold is applied: above the dashed line the neuron fires and starts again from 0, below it a leaky \
+             neuron forgets a little. The output never fires; it adds up.</p>",
         ),
         data,
         series: Some(series),

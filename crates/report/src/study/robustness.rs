@@ -65,7 +65,7 @@ pub fn section(study: &Study) -> Section {
                 }
             ]
         });
-        Panel::new(&format!("{} noise, {}", capital(noise), chart::scenario_label(scenario)), spec).with_height(250)
+        Panel::new(&format!("{} noise, {}", chart::capital(noise), chart::scenario_label(scenario)), spec).with_height(250)
     });
     let panels = panels.collect();
     section.figures.push(Figure {
@@ -82,9 +82,4 @@ pub fn section(study: &Study) -> Section {
         panels,
     });
     section
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -38,7 +38,7 @@ pub fn section(study: &Study) -> Section {
         hint("frequency", "cycles/step", ".3f"),
         hint("power", "power", ".4~g")
     ]);
-    let spec = chart::lines_with_hover(
+    let mut spec = chart::lines_with_hover(
         number_with(
             "frequency",
             "frequency (cycles per step)",
@@ -48,11 +48,15 @@ pub fn section(study: &Study) -> Section {
         series.colour(),
         tooltip,
     );
+    spec["transform"] = json!([{ "filter": "datum.frequency < 0.4999" }]);
     section.figures.push(
         Figure::new(
             "fig4-spectrum",
             "Fig. 4 · Spectrum of the input spikes",
-            Html::fill("<p>{}</p>{}", &[&flatness(spectrum, &conditions), &chart::small_print(spectrum)]),
+            Html::fill(
+                "<p>{}</p><p>{} The Nyquist bin, 0.5, is not drawn.</p>",
+                &[&flatness(spectrum, &conditions), &spectrum.definition],
+            ),
             spectrum.clone(),
             spec,
         )
@@ -122,7 +126,10 @@ fn flatness(table: &Table, conditions: &[String]) -> String {
                 .rows
                 .iter()
                 .filter(|row| table.cell(row, "condition").text() == Some(condition))
-                .filter(|row| (table.cell(row, "frequency").number().unwrap_or(0.0) > 0.25) == above)
+                .filter(|row| {
+                    let frequency = table.cell(row, "frequency").number().unwrap_or(0.0);
+                    frequency < 0.4999 && (frequency > 0.25) == above
+                })
                 .filter_map(|row| table.cell(row, "power").number())
                 .collect();
             powers.iter().sum::<f64>() / powers.len() as f64

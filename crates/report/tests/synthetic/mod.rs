@@ -344,7 +344,24 @@ fn run_tables(tau: &str, seed: u64) -> Vec<Table> {
             }
         }
     }
+    let hidden = LAYERS.iter().flat_map(|(layer, _)| {
+        (1..=15usize).map(move |k| {
+            let frequency = k as f64 / 30.0;
+            vec![
+                "clean".into(),
+                (*layer).into(),
+                frequency.into(),
+                (0.3 / (1.0 + 4.0 * leak * frequency)).into(),
+            ]
+        })
+    });
+    let image = (0..64usize).map(|i| {
+        let value = 255.0 * (-((i % 8) as f64 - 3.5).powi(2) / 6.0).exp();
+        vec![0usize.into(), (i / 8).into(), (i % 8).into(), (value as usize).into()]
+    });
     vec![
+        table("hidden_spectrum", "condition layer frequency power", hidden.collect()),
+        table("example_image", "channel row column pixel", image.collect()),
         table("input_spectrum", "condition frequency power", spectrum),
         table("input_amplitude", "condition amplitude density curve", amplitude),
         table("critical_frequency", "condition frequency images", critical),
