@@ -10,6 +10,6 @@ pub mod exchange;
 pub mod golden;
 pub mod health;
 pub mod run;
-pub mod theory_tables;
 pub mod study;
+pub mod theory_tables;
 pub mod train;
