@@ -205,7 +205,8 @@ fn panel(
         let seed = simulation.seed.wrapping_mul(64).wrapping_add(number as u64);
         let settings = Settings::plan(&curve.neuron, omegas[0], omegas[POINTS.1 - 1], segments, seed);
         let estimate = simulate(&curve.neuron, &omegas, &settings).expect("planned settings are sound");
-        for point in estimate.points {
+        // The bin nearest to an end of the axis may lie just outside it.
+        for point in estimate.points.iter().filter(|p| (range[0]..=range[1]).contains(&p.omega)) {
             simulated.push(vec![
                 curve.name.into(),
                 (point.omega / unit).into(),

@@ -25,6 +25,13 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
         }
     }
     let tables = tables.into_iter().map(|table| (table.name.clone(), table)).collect();
+    let mut section = coherence::section(&tables);
+    section.heading = "Theory and simulation".to_owned();
+    section.text = Html::markup(
+        "<p>Coherence is 1 at a frequency where the spike train follows the input linearly and without noise, and 0 where it \
+         tells nothing about it. All neurons of a panel have the same capacitance, threshold and input current; they differ \
+         in the leak resistance R alone.</p>",
+    );
     let page = Page {
         title: "What leak does to the coherence of one neuron".to_owned(),
         eyebrow: "Theory of one neuron".to_owned(),
@@ -40,7 +47,7 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
              <li><strong>Where the input is mostly noise</strong> (right) a leaky neuron can be the more coherent one over \
              most of the axis.</li></ul>",
         ),
-        sections: vec![coherence::section(&tables)],
+        sections: vec![section],
         footer: Html::fill(
             "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the Effect of Leak in \
              Spiking Neural Networks</cite> (2020), Fig. 2.</p>",
