@@ -77,8 +77,18 @@ impl Kernel for ConvWalk<'_> {
                     }
                     V::load(events).add(V::finish(folds)).store(events);
                 }
-                for (&position, event) in rest.iter().zip(last) {
-                    *event += visit(position).sum();
+                if !rest.is_empty() {
+                    let mut folds = [V::zero(); 4];
+                    for (fold, positions) in folds.iter_mut().zip(rest.chunks(4)) {
+                        let mut products = [V::zero(); 4];
+                        for (product, &position) in products.iter_mut().zip(positions) {
+                            *product = visit(position);
+                        }
+                        *fold = V::fold(products);
+                    }
+                    let mut sums = [0.0; 16];
+                    V::finish(folds).store(&mut sums);
+                    last.iter_mut().zip(sums).for_each(|(event, sum)| *event += sum);
                 }
             }
             for j in 0..9 {
