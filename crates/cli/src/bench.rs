@@ -3,7 +3,7 @@
 use crate::Outcome;
 use leaklab_engine::{Architecture, Isa, Network, Neuron};
 use leaklab_lab::bench::{self, Report, Settings, Timing};
-use leaklab_lab::exchange::{npz, safetensors};
+use leaklab_lab::exchange::{NamedArray, npz, safetensors};
 use std::path::{Path, PathBuf};
 
 /// The paper's CIFAR-10 model.
@@ -116,7 +116,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     Ok(())
 }
 
-fn read_arrays(path: &Path) -> Result<Vec<(String, Vec<usize>, Vec<f32>)>, Box<dyn std::error::Error>> {
+fn read_arrays(path: &Path) -> Result<Vec<NamedArray>, Box<dyn std::error::Error>> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("npz") => Ok(npz::read(path)?),
         Some("safetensors") => Ok(safetensors::read(path)?),

@@ -105,8 +105,7 @@ impl Agreement {
             ("gradient", self.gradient, GRADIENT),
             ("weighted_input_norm", self.norm, NORM),
         ] {
-            // Written so that NaN is a fault.
-            if !(value <= bound) {
+            if value > bound || value.is_nan() {
                 faults.push(format!("{what} differs by {value:.1e}, allowed {bound:.0e}"));
             }
         }

@@ -379,14 +379,14 @@ pub struct Forward {
 }
 
 impl Forward {
-    fn rows<'py, T: numpy::Element>(
+    fn rows<'py, T>(
         &self,
         py: Python<'py>,
         shape: &[usize],
         of: impl Fn(&Image) -> &[T],
     ) -> Bound<'py, PyArrayDyn<T>>
     where
-        T: Clone,
+        T: numpy::Element + Clone,
     {
         let shape: Vec<usize> = [self.images.len()].iter().chain(shape).copied().collect();
         array(py, &shape, self.images.iter().flat_map(|image| of(image).iter().cloned()).collect())

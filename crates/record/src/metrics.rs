@@ -48,7 +48,7 @@ pub struct LayerEpoch {
     pub spike_rate: Option<f64>,
     /// Synaptic operations per image; empty for pools.
     pub synops: Option<f64>,
-    /// Mean over images and steps of the Euclidean norm of (W O_in)[t]; empty for the output layer.
+    /// Mean over images and steps of the Euclidean norm of `(W O_in)[t]`; empty for the output layer.
     pub weighted_input_norm: Option<f64>,
 }
 

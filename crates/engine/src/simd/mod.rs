@@ -1,7 +1,7 @@
 //! Instruction sets: chosen once at run time, never at build time, and always by argument.
 //!
-//! Every kernel is written once, generic over [`Vector`] (sixteen f32 lanes), and compiled for each
-//! instruction set; [`Portable`] is the safe scalar twin that the others are tested against. All `unsafe` of
+//! Every kernel is written once, generic over `Vector` (sixteen f32 lanes), and compiled for each
+//! instruction set; `Portable` is the safe scalar twin that the others are tested against. All `unsafe` of
 //! the project is in this folder.
 #![allow(unsafe_code)]
 

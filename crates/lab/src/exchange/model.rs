@@ -20,7 +20,7 @@ const NAME: &str = "leaklab";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// [`FORMAT`] of the writer.
+    /// The format of the writer.
     pub format: u32,
     /// Always `leaklab`.
     pub model_type: String,

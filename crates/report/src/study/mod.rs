@@ -27,7 +27,7 @@ pub fn write(folder: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError
     write_to(folder, &folder.join("report.html"), refresh)
 }
 
-/// Like [`write`], to any file.
+/// Like [`write()`], to any file.
 pub fn write_to(folder: &Path, file: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError> {
     let study = Study::read(folder)?;
     let text = render(&Page { refresh, ..page(&study) });

@@ -70,7 +70,7 @@ fn minus(text: String) -> String {
 fn thousands(digits: &str) -> String {
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 && digits.as_bytes()[i - 1] != b'-' {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && digits.as_bytes()[i - 1] != b'-' {
             out.push('\u{202f}');
         }
         out.push(c);
