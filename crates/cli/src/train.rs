@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Train a network, or go on where a run was stopped.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// File with the run's settings; what it does not say has the data set's defaults.
+    /// File with the run's settings, or the name of a built-in study; what it does not say has the data set's defaults.
     #[arg(conflicts_with = "resume")]
     file: Option<PathBuf>,
     /// Data set, see `leaklab data list`.
@@ -80,8 +80,9 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 /// The settings that the arguments say.
 fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::ConfigError> {
+    let builtin = |path: &PathBuf| path.to_str().filter(|_| !path.exists()).and_then(Settings::builtin);
     let mut settings = match &arguments.file {
-        Some(path) => Settings::from_file(path)?,
+        Some(path) => builtin(path).map_or_else(|| Settings::from_file(path), Ok)?,
         None => Settings::default(),
     };
     for assignment in &arguments.settings {

@@ -101,6 +101,15 @@ fn a_learning_rate_of_a_thousand_is_reported_as_diverged() {
 }
 
 #[test]
+fn numbers_that_overflow_end_the_run_and_spare_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    fail(&mut train(&run, &["learning_rate=1e38"]), 1, &["training has diverged", "not a finite number"]);
+    assert!(fs::read_to_string(run.join("health.jsonl")).unwrap().contains("non-finite"));
+    succeed(leaklab(&["evaluate"]).arg(&run));
+}
+
+#[test]
 fn a_healthy_run_is_not_complained_about() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
@@ -164,6 +173,7 @@ fn wrong_settings_are_refused_with_line_and_hint() {
         2,
         &["key=value"],
     );
+    fail(&mut leaklab(&["train", "digits"]), 2, &["tau is missing"]);
     fail(&mut leaklab(&["train", "--resume", "no-such-run"]), 1, &["no-such-run", "not a run folder"]);
     let mismatch = "dataset = \"digits\"\ntau = 30\nnetwork = \"32x32-16C3-10o\"\n";
     fs::write(&file, mismatch).unwrap();

@@ -116,7 +116,8 @@ impl Health {
     /// The loss, a gradient or a weight is not a number any more.
     pub fn non_finite(&mut self, epoch: u64) -> Vec<Notice> {
         let message =
-            "training has diverged: the loss or the gradient is not a finite number any more".to_owned();
+            "training has diverged: the loss, a gradient or a weight is not a finite number any more"
+                .to_owned();
         let advice = "try a tenth of the learning_rate; the last checkpoint is from before";
         self.notice(epoch, Trouble::NonFinite, Vec::new(), message, advice)
     }

@@ -106,6 +106,16 @@ impl Settings {
         Self::from_text(&text, |line| Origin::File(path.to_owned(), line), path)
     }
 
+    /// What a built-in study says of a single run: all but its lists of `tau` and `seeds`.
+    pub fn builtin(name: &str) -> Option<Self> {
+        let (name, text) = super::BUILTIN.iter().find(|(known, _)| *known == name)?;
+        let mut settings = Self::from_default(name, text);
+        for key in ["name", "tau", "seeds"] {
+            settings.entries.remove(key);
+        }
+        Some(settings)
+    }
+
     /// Reads the text of a built-in study.
     pub(super) fn from_default(name: &'static str, text: &str) -> Self {
         Self::from_text(text, |_| Origin::Default(name), Path::new(name)).expect("built-in studies are TOML")

@@ -110,9 +110,7 @@ impl Session {
         })?;
         let sum: f64 = scored.iter().map(|sample| sample.sse).sum();
         if !sum.is_finite() || !self.gradients.iter().all(|g| g.is_finite()) {
-            let notices = self.health.non_finite(epoch);
-            self.notice(notices, report)?;
-            return Ok(Some(Outcome::Diverged));
+            return self.non_finite(epoch, report);
         }
         let mean = sum / samples.len() as f64;
         let first = self.position.updates == 0;
@@ -131,6 +129,9 @@ impl Session {
         }
         let learning_rate = config.learning_rate_of(epoch) as f32;
         config.optimiser.step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
+        if !self.network.weights.iter().all(|w| w.is_finite()) {
+            return self.non_finite(epoch, report);
+        }
         let position = &mut self.position;
         position.batch += 1;
         position.updates += 1;
@@ -143,6 +144,17 @@ impl Session {
             return Ok(Some(Outcome::Diverged));
         }
         Ok(None)
+    }
+
+    /// The end of a run in which something is not a number any more. The last checkpoint is from before and stays.
+    fn non_finite(
+        &mut self,
+        epoch: u64,
+        report: &mut dyn FnMut(Event) -> Control,
+    ) -> Result<Option<Outcome>, TrainError> {
+        let notices = self.health.non_finite(epoch);
+        self.notice(notices, report)?;
+        Ok(Some(Outcome::Diverged))
     }
 
     /// The test set; `None` if the watcher asked to stop.
