@@ -85,7 +85,8 @@ async function settled(page) {
 }
 
 async function check(browser, file, width, scheme) {
-  const label = `${basename(dirname(file))}-${width}-${scheme}`;
+  const pageName = basename(file, ".html");
+  const label = `${basename(dirname(file))}${pageName === "report" ? "" : `-${pageName}`}-${width}-${scheme}`;
   const say = (text) => problems.push(`${label}: ${text}`);
   const context = await browser.newContext({ viewport: { width, height: width > 600 ? 900 : 844 }, colorScheme: scheme, deviceScaleFactor: 1, acceptDownloads: true, hasTouch: width < 600 });
   const page = await context.newPage();
