@@ -173,7 +173,7 @@ async function use(page, figures, say, label) {
     if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
     // Hover: walk over the picture until a tooltip shows.
     await view.scrollIntoViewIfNeeded();
-    const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width < 120 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));
+    const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width > 1 && b.width < 120 && b.height > 1 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));
     let told = false;
     for (const [x, y] of points) {
       await page.mouse.move(x, y);

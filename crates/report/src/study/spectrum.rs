@@ -68,6 +68,7 @@ pub fn section(study: &Study) -> Section {
             "encoding": { "color": series.colour() },
             "layer": [
                 {
+                    "transform": [{ "filter": "datum.density > 0" }],
                     "mark": { "type": "rect", "opacity": 0.35 },
                     "encoding": {
                         "x": number_with("from", "mean amplitude of an image", json!({ "scale": { "zero": false }, "axis": { "tickCount": 6 } })),
