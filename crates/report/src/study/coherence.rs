@@ -126,7 +126,6 @@ fn append(data: &mut Table, panel: &str, source: &str, table: &Table) {
 
 /// The paper's colours: green without leak; else blue, red and others by order, most leak first.
 fn colour(curve: &str, position: usize) -> &'static str {
-    let plain = curve.to_ascii_lowercase();
-    let no_leak = plain.starts_with("if") || plain.contains("no leak") || plain.contains("integrator");
+    let no_leak = curve == "IF" || curve.starts_with("IF ") || curve.starts_with("IF,");
     if no_leak { "@green" } else { ["@blue", "@vermilion", "@purple", "@amber", "@sky"][position % 5] }
 }
