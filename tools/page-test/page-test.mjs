@@ -81,7 +81,7 @@ function contrast() {
 const marks = (view) => view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line, .role-mark text")].filter((m) => m.getAttribute("d") !== "" && m.getBBox().width + m.getBBox().height > 0).length);
 
 async function settled(page) {
-  await page.waitForFunction(() => document.documentElement.dataset.drawn === "yes", null, { timeout: 120000 });
+  await page.waitForFunction(() => document.documentElement.dataset.drawn === "yes", null, { timeout: 180000 });
 }
 
 async function check(browser, file, width, scheme) {
@@ -90,6 +90,8 @@ async function check(browser, file, width, scheme) {
   const say = (text) => problems.push(`${label}: ${text}`);
   const context = await browser.newContext({ viewport: { width, height: width > 600 ? 900 : 844 }, colorScheme: scheme, deviceScaleFactor: 1, acceptDownloads: true, hasTouch: width < 600 });
   const page = await context.newPage();
+  // A busy machine is slow, not wrong.
+  page.setDefaultTimeout(180000);
   page.on("console", (m) => say(`console ${m.type()}: ${m.text()}`));
   page.on("pageerror", (e) => say(`script error: ${e.message}`));
   const address = pathToFileURL(file).href;
@@ -110,7 +112,7 @@ async function check(browser, file, width, scheme) {
       else if ((await marks(view)) === 0) say(`${id}: a picture without marks`);
     }
   }
-  await page.screenshot({ path: join(shots, `${label}.png`), fullPage: true });
+  await page.screenshot({ path: join(shots, `${label}.png`), fullPage: true, timeout: 180000 });
   if (width > 600 && scheme === "light") await use(page, figures, say, label);
   if (scheme === "dark") {
     await page.emulateMedia({ media: "print" });
@@ -141,7 +143,7 @@ async function use(page, figures, say, label) {
     }
     const data = await figure.evaluate((f) => JSON.parse(f.querySelector("script").textContent).table);
     const fetched = async (action) => {
-      const [download] = await Promise.all([page.waitForEvent("download", { timeout: 30000 }), figure.$(`[data-action=${action}]`).then((b) => b.click())]);
+      const [download] = await Promise.all([page.waitForEvent("download", { timeout: 180000 }), figure.$(`[data-action=${action}]`).then((b) => b.click())]);
       if (download.suggestedFilename() !== `${id}.${action}`) say(`${id}: download is called ${download.suggestedFilename()}`);
       return readFileSync(await download.path());
     };
@@ -191,7 +193,7 @@ async function use(page, figures, say, label) {
   await toggle.click();
   await settled(page);
   if ((await page.evaluate(() => document.documentElement.dataset.theme)) !== "dark") say("the theme button does not change the theme");
-  await page.screenshot({ path: join(shots, `${label}-toggled.png`), fullPage: false });
+  await page.screenshot({ path: join(shots, `${label}-toggled.png`), fullPage: false, timeout: 180000 });
 }
 
 const profile = mkdtempSync(join(tmpdir(), "page-test-"));
