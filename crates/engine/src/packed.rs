@@ -49,7 +49,8 @@ pub(crate) struct Workspace {
     conv: ConvWorkspace,
     step_rows: Vec<StepRows>,
     currents: Vec<Vec<Row>>,
-    derivatives: Vec<f32>,
+    derivatives: Vec<Row>,
+    pooled: Vec<f32>,
     upper: Vec<Spiked>,
     lower: Vec<Spiked>,
 }
@@ -300,7 +301,8 @@ impl Packed {
                 let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
                 full.output_d(&error, scale, self.decay(mode), &mut record);
             } else {
-                full.hidden_d(&self.upstream(upper, scale, mode), derivatives, &mut record);
+                let up = self.upstream(trace, i, upper, scale, mode);
+                full.hidden_d(self.isa, &up, derivatives, &mut record);
             }
             records.push(record);
         }
@@ -320,8 +322,17 @@ impl Packed {
         records
     }
 
-    fn upstream<'a>(&self, spiked: &'a Spiked, scale: f32, mode: Gradient) -> Upstream<'a> {
+    /// What reaches layer `i` from above.
+    fn upstream<'a>(
+        &self,
+        trace: &'a Trace,
+        i: usize,
+        spiked: &'a Spiked,
+        scale: f32,
+        mode: Gradient,
+    ) -> Upstream<'a> {
         Upstream {
+            spikes: &trace.spikes[i],
             lambda: self.neuron.lambda(),
             v_th: self.neuron.v_th,
             decay: self.decay(mode),
@@ -341,7 +352,7 @@ impl Packed {
         gradients: &mut [Vec<[Row; 9]>],
         next: &mut usize,
     ) {
-        let Workspace { traces, conv: buffers, upper, lower, derivatives, .. } = workspace;
+        let Workspace { traces, conv: buffers, upper, lower, pooled, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
         let listed = self.list_input(trace, i, lower);
         lower.gradient.clear();
@@ -356,12 +367,12 @@ impl Packed {
                     Input::Real { values, .. } if !listed => ConvEvents::Real(values),
                     _ => ConvEvents::Events(&lower.events, &mut lower.gradient),
                 };
-                let up = self.upstream(upper, scale, mode);
+                let up = self.upstream(trace, i, upper, scale, mode);
                 conv.backward(self.isa, &up, &mut input, buffers, &mut gradients[*next]);
             }
             PackedLayer::Pool => {
                 let target = &mut lower.gradient;
-                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, derivatives);
+                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, pooled);
             }
             PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
         }

@@ -9,9 +9,9 @@
 
 use super::{spike_derivatives, total_squares};
 use crate::events::{Compact, Events, Geometry};
-use crate::simd::backward::ConvWalk;
+use crate::simd::backward::{ConvWalk, ConvWeights};
 use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
-use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
+use crate::simd::{Isa, Kernel, Row, UNSET, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
 /// Bits of the longest code of a column of three pixels that is looked up rather than walked.
@@ -23,6 +23,9 @@ fn chunk_vectors(isa: Isa, outputs: usize) -> usize {
     let most = if isa == Isa::Avx512 { 4 } else { 2 };
     outputs.div_ceil(16).next_power_of_two().min(most)
 }
+
+/// Rows of `d` that are computed at a time: what the nearest cache holds.
+const BLOCK_ROWS: usize = 512;
 
 /// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
 const STRIP: usize = 32;
@@ -51,8 +54,9 @@ pub(crate) struct ConvWorkspace {
     merged: Vec<Merged>,
     partial: Vec<Row>,
     squares: Vec<Row>,
-    frames: Vec<Row>,
-    derivatives: Vec<f32>,
+    /// `d` of two tiles, one after the other.
+    frames: [Vec<Row>; 2],
+    derivatives: Vec<Row>,
     codes: Vec<[u16; 2]>,
 }
 
@@ -454,7 +458,9 @@ pub(crate) struct Upstream<'a> {
     pub decay: f32,
     /// What an input spike counts.
     pub scale: f32,
-    /// The layer's own events (those its mask lets through).
+    /// The layer's own spikes.
+    pub spikes: &'a Spikes,
+    /// Those its mask lets through, as events.
     pub events: &'a Events,
     /// Loss derivative of each of them.
     pub gradient: &'a [f32],
@@ -479,35 +485,60 @@ impl Conv {
         gradients: &mut [[Row; 9]],
     ) {
         let geometry = up.events.geometry;
-        spike_derivatives(up.events, up.lambda, up.v_th, up.scale, &mut workspace.derivatives);
+        spike_derivatives(isa, up, &mut workspace.derivatives);
         let (stride, frame, channels) = (geometry.stride(), geometry.frame(), self.input.channels);
         let margin = stride + 1;
-        for chunk in 0..self.output.channels.div_ceil(16) {
-            let frames = &mut workspace.frames;
+        for frames in &mut workspace.frames {
             frames.clear();
             frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
+        }
+        for chunk in 0..self.output.channels.div_ceil(16) {
+            let [frames, later] = &mut workspace.frames;
+            later[margin..][..frame].fill(Row::ZERO);
             let gradients = &mut gradients[chunk * channels..][..channels];
             let weights = &self.walk[chunk * channels..][..channels];
+            let derivatives = &workspace.derivatives[chunk * frame..][..frame];
             for tile in (0..geometry.tiles()).rev() {
-                let derivatives = &workspace.derivatives;
-                fill_frames(isa, up, derivatives, &mut frames[margin..], chunk, tile);
+                std::mem::swap(frames, later);
+                let (mut steps, block) = (geometry.steps_of(tile), (BLOCK_ROWS / frame).max(1));
+                let mut rest = &mut frames[margin..][..steps * frame];
+                let mut later = &later[margin..][..frame];
+                while steps > 0 {
+                    let first = steps.saturating_sub(block);
+                    let (before, block) = rest.split_at_mut(first * frame);
+                    scatter(isa, up, block, chunk, tile, first..steps);
+                    dispatch(isa, Carry { frames: block, later, derivatives, decay: up.decay });
+                    (rest, later, steps) = (before, &block[..frame], first);
+                }
                 match input {
                     ConvEvents::Events(events, target) => {
                         let geometry = events.geometry;
                         for window in 0..geometry.windows {
                             let first = geometry.list(tile, window, 0, 0);
                             let every = geometry.tile_steps;
-                            let kernel = ConvWalk {
-                                weights,
-                                gradients,
-                                frames,
-                                stride,
-                                offsets: &events.offsets[first..first + channels * every + 1],
-                                every,
-                                positions: &events.positions,
-                                events: target,
-                            };
-                            dispatch(isa, kernel);
+                            let offsets = &events.offsets[first..first + channels * every + 1];
+                            let positions = &events.positions;
+                            if target.is_empty() {
+                                dispatch(
+                                    isa,
+                                    ConvWeights { gradients, frames, stride, offsets, every, positions },
+                                );
+                            } else {
+                                let events = &mut **target;
+                                dispatch(
+                                    isa,
+                                    ConvWalk {
+                                        weights,
+                                        gradients,
+                                        frames,
+                                        stride,
+                                        offsets,
+                                        every,
+                                        positions,
+                                        events,
+                                    },
+                                );
+                            }
                         }
                     }
                     ConvEvents::Real(values) => {
@@ -520,66 +551,73 @@ impl Conv {
     }
 }
 
-/// Computes `d` of a tile's steps, last first: where a neuron fired, its spike derivative times the loss
-/// derivative of the spike; where not, the decayed `d` of the step after.
-///
-/// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
-/// `frames` are without the margin before the first; the first holds that of the tile after.
-fn fill_frames(isa: Isa, up: &Upstream, derivatives: &[f32], frames: &mut [Row], chunk: usize, tile: usize) {
-    let events = up.events;
-    let Geometry { shape, windows, .. } = events.geometry;
-    let frame = events.geometry.frame();
-    let lanes = 16.min(shape.channels - 16 * chunk);
-    let steps = events.geometry.steps_of(tile);
-    for step in (0..steps).rev() {
-        let (this, later) = frames.split_at_mut((step + 1) * frame);
-        let (first, this) = this.split_at_mut(step * frame);
-        if step + 1 < steps {
-            vectorise(isa, Decay { from: Some(&later[..frame]), to: this, decay: up.decay });
-        } else if step > 0 {
-            vectorise(isa, Decay { from: Some(&first[..frame]), to: this, decay: up.decay });
-        } else if up.decay != 1.0 {
-            vectorise(isa, Decay { from: None, to: this, decay: up.decay });
-        }
-        // Plain code: the compiler would turn this scatter into vector instructions that are slower.
-        let origin = step * frame;
-        for lane in 0..lanes {
-            let channel = 16 * chunk + lane;
-            let derivatives = &derivatives[channel * frame..][..frame];
-            for window in 0..windows {
-                let range = events.range(tile, window, channel, step);
-                for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range])
-                {
-                    let position = usize::from(position) - origin;
-                    this[position][lane] = derivatives[position] * gradient;
-                }
+/// Writes the loss derivatives of a chunk's spikes to the frames of a tile, and [`UNSET`] where there is none.
+fn scatter(
+    isa: Isa,
+    up: &Upstream,
+    frames: &mut [Row],
+    chunk: usize,
+    tile: usize,
+    steps: std::ops::Range<usize>,
+) {
+    vectorise(isa, Unset(frames));
+    let (events, geometry) = (up.events, up.events.geometry);
+    let origin = steps.start * geometry.frame();
+    for lane in 0..16.min(geometry.shape.channels - 16 * chunk) {
+        for window in 0..geometry.windows {
+            let list = geometry.list(tile, window, 16 * chunk + lane, 0);
+            let [start, end] = [steps.start, steps.end].map(|step| events.offsets[list + step] as usize);
+            let range = start..end;
+            for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range]) {
+                frames[usize::from(position) - origin][lane] = gradient;
             }
         }
     }
 }
 
-/// Copies one frame to another, or in place, times `decay`.
-struct Decay<'a> {
-    from: Option<&'a [Row]>,
-    to: &'a mut [Row],
-    decay: f32,
-}
+struct Unset<'a>(&'a mut [Row]);
 
-impl Work for Decay<'_> {
+impl Work for Unset<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        match self.from {
-            Some(from) if self.decay == 1.0 => self.to.copy_from_slice(from),
-            Some(from) => {
-                for (to, from) in self.to.iter_mut().zip(from) {
-                    for lane in 0..16 {
-                        to[lane] = from[lane] * self.decay;
-                    }
-                }
+        self.0.fill(Row([f32::from_bits(UNSET); 16]));
+    }
+}
+
+/// Computes `d` of a tile's steps, last first: where a neuron fired, its spike derivative times the loss
+/// derivative of the spike; where not, the decayed `d` of the step after.
+///
+/// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
+struct Carry<'a> {
+    /// Loss derivatives of the spikes, as [`scatter`] leaves them, to become `d`.
+    frames: &'a mut [Row],
+    /// `d` of the step after the tile.
+    later: &'a [Row],
+    /// Spike derivatives, one frame.
+    derivatives: &'a [Row],
+    decay: f32,
+}
+
+impl Kernel for Carry<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let frame = self.later.len();
+        let decay = V::splat(self.decay);
+        let (steps, end) = (self.frames.len() / frame, self.frames.len());
+        for (i, (later, derivative)) in self.later.iter().zip(self.derivatives).enumerate() {
+            let mut d = V::load(later);
+            let derivative = V::load(derivative);
+            let mut at = end - frame + i;
+            for _ in 0..steps {
+                let row = &mut self.frames[at];
+                d = V::load(row).set_or(derivative, d.mul(decay));
+                d.store(row);
+                at = at.wrapping_sub(frame);
             }
-            None => self.to.iter_mut().flat_map(|row| &mut row.0).for_each(|d| *d *= self.decay),
         }
     }
 }

@@ -284,15 +284,15 @@ impl Full {
     }
 
     /// `d` of a hidden layer, from the loss derivatives of its events.
-    pub fn hidden_d(&self, up: &Upstream, derivatives: &mut Vec<f32>, record: &mut FullRecord) {
-        spike_derivatives(up.events, up.lambda, up.v_th, up.scale, derivatives);
+    pub fn hidden_d(&self, isa: Isa, up: &Upstream, derivatives: &mut Vec<Row>, record: &mut FullRecord) {
+        spike_derivatives(isa, up, derivatives);
         let g = up.events.geometry;
         for out in 0..self.outputs {
             let mut d = 0.0;
             for step in (0..record.steps).rev() {
                 d *= up.decay;
                 for event in up.events.range(step / g.tile_steps, 0, out, step % g.tile_steps) {
-                    d = derivatives[out * g.frame()] * up.gradient[event];
+                    d = derivatives[out / 16 * g.frame()][out % 16] * up.gradient[event];
                 }
                 *self.d_at(record, step, out) = d;
             }

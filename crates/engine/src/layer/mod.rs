@@ -23,8 +23,10 @@ pub(crate) mod conv;
 pub(crate) mod full;
 pub(crate) mod pool;
 
-use crate::events::Events;
-use crate::simd::Row;
+use crate::events::Geometry;
+use crate::layer::conv::Upstream;
+use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
+use crate::spikes::Spikes;
 
 /// Sums the lanes of each step's squares, in double precision.
 fn total_squares(lanes: &[Row], out: &mut Vec<f64>) {
@@ -36,38 +38,56 @@ fn total_squares(lanes: &[Row], out: &mut Vec<f64>) {
 /// `1/(v_th + eps) = (1 + ln(lambda) F/gamma) / v_th`, with `gamma` its spikes and
 /// `F = sum over its spike times t_k of lambda^(T - t_k)` (Eqn. 5 and Lee et al. 2020).
 ///
-/// `out` is `[channel][position in a frame]`; what stands at neurons that did not fire is not used.
-fn spike_derivatives(events: &Events, lambda: f64, v_th: f32, scale: f32, out: &mut Vec<f32>) {
-    let geometry = events.geometry;
-    let (frame, channels) = (geometry.frame(), geometry.shape.channels);
-    let base = scale / v_th;
-    out.clear();
-    out.resize(frame * channels, base);
-    if lambda == 1.0 {
+/// `out` is `[chunk of 16 channels][position in a frame]`; what stands at neurons that did not fire is not used.
+fn spike_derivatives(isa: Isa, up: &Upstream, out: &mut Vec<Row>) {
+    let geometry = up.events.geometry;
+    let base = up.scale / up.v_th;
+    out.resize(geometry.frame() * geometry.shape.channels.div_ceil(16), Row::ZERO);
+    if up.lambda == 1.0 {
+        out.fill(Row([base; 16]));
         return;
     }
-    let powers: Vec<f32> =
-        (0..geometry.steps).map(|t| lambda.powi((geometry.steps - 1 - t) as i32) as f32).collect();
-    let slope = lambda.ln() as f32;
-    let mut sums = vec![(0.0f32, 0.0f32); frame];
-    for channel in 0..channels {
-        sums.fill((0.0, 0.0));
-        for tile in 0..geometry.tiles() {
-            for window in 0..geometry.windows {
-                for step in 0..geometry.steps_of(tile) {
-                    let power = powers[tile * geometry.tile_steps + step];
-                    let origin = step * frame;
-                    for &position in &events.positions[events.range(tile, window, channel, step)] {
-                        let sum = &mut sums[usize::from(position) - origin];
-                        sum.0 += 1.0;
-                        sum.1 += power;
+    let last = geometry.steps as i32 - 1;
+    let powers: Vec<f32> = (0..=last).map(|t| up.lambda.powi(last - t) as f32).collect();
+    let slope = up.lambda.ln() as f32;
+    dispatch(isa, Derivatives { geometry, spikes: up.spikes, powers: &powers, base, slope, out });
+}
+
+struct Derivatives<'a> {
+    geometry: Geometry,
+    spikes: &'a Spikes,
+    powers: &'a [f32],
+    base: f32,
+    slope: f32,
+    out: &'a mut [Row],
+}
+
+impl Kernel for Derivatives<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (frame, stride, width) =
+            (self.geometry.frame(), self.geometry.stride(), self.geometry.shape.width);
+        let words = self.spikes.words_per_step();
+        let chunks = self.geometry.shape.channels.div_ceil(16);
+        let (one, base, slope) = (V::splat(1.0), V::splat(self.base), V::splat(self.slope));
+        for (pixel, train) in self.spikes.words().chunks_exact(words * self.powers.len()).enumerate() {
+            let position = pixel / width * stride + pixel % width;
+            for word in 0..words {
+                let (mut gamma, mut f) = ([V::zero(); 4], [V::zero(); 4]);
+                for (at, &power) in train[word..].iter().step_by(words).zip(self.powers) {
+                    let power = V::splat(power);
+                    for n in 0..4 {
+                        let fired = (at >> (16 * n)) as u16;
+                        gamma[n] = gamma[n].add_where(fired, one);
+                        f[n] = f[n].add_where(fired, power);
                     }
                 }
-            }
-        }
-        for (factor, (gamma, f)) in out[channel * frame..][..frame].iter_mut().zip(&sums) {
-            if *gamma > 0.0 {
-                *factor = base * (1.0 + slope * f / gamma);
+                for n in 0..4.min(chunks - 4 * word) {
+                    let factor = slope.mul(f[n].div(gamma[n])).add(one).mul(base);
+                    factor.store(&mut self.out[(4 * word + n) * frame + position]);
+                }
             }
         }
     }

@@ -5,7 +5,7 @@
 //! the spike) and one add (into the gradient of the weights). Weights and their gradients of the channel's
 //! nine taps stay in registers during the walk.
 
-use super::{Kernel, Row, Vector};
+use super::{Kernel, Part, Row, Vector};
 
 /// One chunk of sixteen output channels against one cell (time tile and window) of input events.
 pub(crate) struct ConvWalk<'a> {
@@ -23,76 +23,120 @@ pub(crate) struct ConvWalk<'a> {
     pub every: usize,
     /// Positions of the events, all such that their rows are within `frames`.
     pub positions: &'a [u16],
-    /// Gradient of each event, added to; empty if not wanted (the first layer).
+    /// Gradient of each event, added to.
     pub events: &'a mut [f32],
 }
+
+/// Products that wait to be summed over their lanes; a power of two.
+const RING: usize = 64;
+/// Events walked at a time, so that with fifteen left over from before the ring has room.
+const PIECE: usize = RING - 16;
 
 impl Kernel for ConvWalk<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let stride = self.stride;
-        let within = self.frames.len().saturating_sub(2 * stride + 2);
-        let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * stride + j % 3);
+        let reach = 2 * self.stride + 2;
+        let within = self.frames.len().saturating_sub(reach);
+        let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * self.stride + j % 3);
+        // The cell's events are consecutive: their products are numbered through, whatever their channel.
+        let base = self.offsets[0] as usize;
+        let mut ring = [Row::ZERO; RING];
+        let mut finished = base;
         for (channel, (weights, gradients)) in self.weights.iter().zip(self.gradients.iter_mut()).enumerate()
         {
             let start = self.offsets[channel * self.every] as usize;
             let end = self.offsets[(channel + 1) * self.every] as usize;
-            if start == end {
-                continue;
-            }
-            let positions = &self.positions[start..end];
-            let mut sums: [V; 9] = std::array::from_fn(|j| V::load(&gradients[j]));
-            if self.events.is_empty() {
-                for &position in positions {
-                    let p = usize::from(position);
-                    assert!(p < within);
-                    for j in 0..9 {
-                        sums[j] = sums[j].add(V::load(&self.frames[p + taps[j]]));
-                    }
-                }
-            } else {
-                let weights: [V; 9] = std::array::from_fn(|j| V::load(&weights[j]));
-                let mut visit = |position: u16| {
-                    let p = usize::from(position);
-                    assert!(p < within);
-                    // Two chains: one alone would wait for itself.
-                    let mut products = [V::zero(); 2];
-                    for j in 0..9 {
-                        // SAFETY: `p` is below `within`, and `taps` go at most `2 * stride + 2` further.
-                        let d = V::load(unsafe { self.frames.get_unchecked(p + taps[j]) });
-                        products[j % 2] = d.mul_add(weights[j], products[j % 2]);
-                        sums[j] = sums[j].add(d);
-                    }
-                    products[0].add(products[1])
-                };
-                // Sixteen events at a time, so that their sums over lanes are shared work.
-                let (full, rest) = positions.as_chunks::<16>();
-                let (events, last) = self.events[start..end].as_chunks_mut::<16>();
-                for (positions, events) in full.iter().zip(events) {
-                    let mut folds = [V::zero(); 4];
-                    for (fold, positions) in folds.iter_mut().zip(positions.as_chunks::<4>().0) {
-                        *fold = V::fold(positions.map(&mut visit));
-                    }
-                    V::load(events).add(V::finish(folds)).store(events);
-                }
-                if !rest.is_empty() {
-                    let mut folds = [V::zero(); 4];
-                    for (fold, positions) in folds.iter_mut().zip(rest.chunks(4)) {
-                        let mut products = [V::zero(); 4];
-                        for (product, &position) in products.iter_mut().zip(positions) {
-                            *product = visit(position);
+            for piece in (start..end).step_by(PIECE) {
+                let positions = &self.positions[piece..end.min(piece + PIECE)];
+                for part in 0..16 / V::Part::LANES {
+                    let at = part * V::Part::LANES;
+                    let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
+                    let weights: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&weights[j], at));
+                    for (number, &position) in positions.iter().enumerate() {
+                        let p = usize::from(position);
+                        assert!(p < within);
+                        // Two chains: one alone would wait for itself.
+                        let mut products = [V::Part::zero(); 2];
+                        for j in 0..9 {
+                            // SAFETY: `p` is below `within`, and `taps` go at most `reach` further.
+                            let d = V::Part::load(unsafe { self.frames.get_unchecked(p + taps[j]) }, at);
+                            products[j % 2] = d.mul_add(weights[j], products[j % 2]);
+                            sums[j] = sums[j].add(d);
                         }
-                        *fold = V::fold(products);
+                        let slot = (piece - base + number) % RING;
+                        products[0].add(products[1]).store(&mut ring[slot], at);
                     }
-                    let mut sums = [0.0; 16];
-                    V::finish(folds).store(&mut sums);
-                    last.iter_mut().zip(sums).for_each(|(event, sum)| *event += sum);
+                    for j in 0..9 {
+                        sums[j].store(&mut gradients[j], at);
+                    }
+                }
+                let walked = piece + positions.len();
+                while finished + 16 <= walked {
+                    let block: &[Row; 16] =
+                        ring[(finished - base) % RING..][..16].try_into().expect("sixteen products");
+                    let events: &mut [f32; 16] =
+                        (&mut self.events[finished..finished + 16]).try_into().expect("sixteen events");
+                    V::load(events).add(lane_sums::<V>(block)).store(events);
+                    finished += 16;
                 }
             }
-            for j in 0..9 {
-                sums[j].store(&mut gradients[j]);
+        }
+        let end = self.offsets[self.weights.len() * self.every] as usize;
+        let block: &[Row; 16] = ring[(finished - base) % RING..][..16].try_into().expect("sixteen products");
+        let mut sums = [0.0; 16];
+        lane_sums::<V>(block).store(&mut sums);
+        self.events[finished..end].iter_mut().zip(sums).for_each(|(event, sum)| *event += sum);
+    }
+}
+
+/// The sum of the lanes of each of sixteen vectors.
+#[inline(always)]
+fn lane_sums<V: Vector>(rows: &[Row; 16]) -> V {
+    let mut folds = [V::zero(); 4];
+    for (fold, [a, b, c, d]) in folds.iter_mut().zip(rows.as_chunks::<4>().0) {
+        *fold = V::fold([V::load(a), V::load(b), V::load(c), V::load(d)]);
+    }
+    V::finish(folds)
+}
+
+/// As [`ConvWalk`], where the gradient of the events is not wanted: the first layer.
+pub(crate) struct ConvWeights<'a> {
+    /// Gradients of the weights, `[input channel][9 taps, last first]`, added to.
+    pub gradients: &'a mut [[Row; 9]],
+    /// As in [`ConvWalk`].
+    pub frames: &'a [Row],
+    /// As in [`ConvWalk`].
+    pub stride: usize,
+    /// As in [`ConvWalk`].
+    pub offsets: &'a [u32],
+    /// As in [`ConvWalk`].
+    pub every: usize,
+    /// As in [`ConvWalk`].
+    pub positions: &'a [u16],
+}
+
+impl Kernel for ConvWeights<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * self.stride + j % 3);
+        for (channel, gradients) in self.gradients.iter_mut().enumerate() {
+            let start = self.offsets[channel * self.every] as usize;
+            let end = self.offsets[(channel + 1) * self.every] as usize;
+            for part in 0..16 / V::Part::LANES {
+                let at = part * V::Part::LANES;
+                let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
+                for &position in &self.positions[start..end] {
+                    for j in 0..9 {
+                        sums[j] = sums[j].add(V::Part::load(&self.frames[usize::from(position) + taps[j]], at));
+                    }
+                }
+                for j in 0..9 {
+                    sums[j].store(&mut gradients[j], at);
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ pub(crate) mod backward;
 pub(crate) mod forward;
 mod vector;
 
-pub(crate) use vector::{Portable, Row, Vector};
+pub(crate) use vector::{Part, Portable, Row, UNSET, Vector};
 
 use std::fmt;
 use std::str::FromStr;

@@ -29,11 +29,16 @@ impl std::ops::DerefMut for Row {
     }
 }
 
+/// Bits of a lane that nothing was written to: a NaN that no arithmetic gives.
+pub(crate) const UNSET: u32 = !0;
+
 /// Sixteen f32 lanes and the few operations that the kernels need.
 ///
 /// Implementations other than [`Portable`] may only be used where the CPU has their features: the kernels are
 /// reached through `dispatch` functions that see to it.
 pub(crate) trait Vector: Copy {
+    /// What one register holds of it.
+    type Part: Part;
     /// All lanes zero.
     fn zero() -> Self;
     /// All lanes `x`.
@@ -48,8 +53,14 @@ pub(crate) trait Vector: Copy {
     fn sub(self, other: Self) -> Self;
     /// Lane-wise product.
     fn mul(self, other: Self) -> Self;
+    /// Lane-wise quotient.
+    fn div(self, other: Self) -> Self;
     /// Lane-wise `self * a + b`; fused where the instruction set has it.
     fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Adds `other` in the lanes of `mask`.
+    fn add_where(self, mask: u16, other: Self) -> Self;
+    /// `self * factor` where the lane is not [`UNSET`], else `otherwise`.
+    fn set_or(self, factor: Self, otherwise: Self) -> Self;
     /// Bit `i` set where lane `i` is greater than lane `i` of `other`.
     fn greater(self, other: Self) -> u16;
     /// Zero in the lanes of `mask`.
@@ -68,6 +79,52 @@ pub(crate) trait Vector: Copy {
     fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
 }
 
+/// As many lanes as one register holds: for kernels that need more registers than there are for sixteen.
+pub(crate) trait Part: Copy {
+    /// Its lanes: 8 or 16.
+    const LANES: usize;
+    /// All lanes zero.
+    fn zero() -> Self;
+    /// The lanes from `at` on, a multiple of [`Part::LANES`].
+    fn load(source: &[f32; 16], at: usize) -> Self;
+    /// Writes the lanes from `at` on.
+    fn store(self, target: &mut [f32; 16], at: usize);
+    /// Lane-wise sum.
+    fn add(self, other: Self) -> Self;
+    /// Lane-wise `self * a + b`; fused where the instruction set has it.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+}
+
+/// Implements [`Part`] for a vector that is one register.
+macro_rules! whole_part {
+    ($vector:ty) => {
+        impl $crate::simd::Part for $vector {
+            const LANES: usize = 16;
+            #[inline(always)]
+            fn zero() -> Self {
+                Vector::zero()
+            }
+            #[inline(always)]
+            fn load(source: &[f32; 16], _: usize) -> Self {
+                Vector::load(source)
+            }
+            #[inline(always)]
+            fn store(self, target: &mut [f32; 16], _: usize) {
+                Vector::store(self, target);
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                Vector::add(self, other)
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                Vector::mul_add(self, a, b)
+            }
+        }
+    };
+}
+pub(crate) use whole_part;
+
 /// The safe scalar twin.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32; 16]);
@@ -83,7 +140,10 @@ impl Portable {
     }
 }
 
+whole_part!(Portable);
+
 impl Vector for Portable {
+    type Part = Self;
     #[inline(always)]
     fn zero() -> Self {
         Portable([0.0; 16])
@@ -114,7 +174,27 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
-        self.mul(a).add(b)
+        Vector::add(Vector::mul(self, a), b)
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn add_where(self, mask: u16, other: Self) -> Self {
+        let mut out = self.0;
+        for i in 0..16 {
+            out[i] = if mask >> i & 1 == 1 { out[i] + other.0[i] } else { out[i] };
+        }
+        Portable(out)
+    }
+    #[inline(always)]
+    fn set_or(self, factor: Self, otherwise: Self) -> Self {
+        let mut out = otherwise.0;
+        for i in 0..16 {
+            out[i] = if self.0[i].to_bits() == UNSET { out[i] } else { self.0[i] * factor.0[i] };
+        }
+        Portable(out)
     }
     #[inline(always)]
     fn greater(self, other: Self) -> u16 {

@@ -1,6 +1,7 @@
 //! AVX-512 and AVX2.
 
-use super::{Vector, Work};
+use super::vector::whole_part;
+use super::{Part, UNSET, Vector, Work};
 use std::arch::x86_64::*;
 
 /// Whether the CPU has what [`Avx512`] uses.
@@ -37,10 +38,13 @@ pub(super) fn run_avx2<W: Work>(work: W) -> W::Output {
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512);
 
+whole_part!(Avx512);
+
 // SAFETY (every block of this impl): a value of `Avx512` is only made in code that runs under `run_avx512` or
 // another function with the same features, and loads and stores go through references to sixteen floats.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Avx512 {
+    type Part = Self;
     #[inline(always)]
     fn zero() -> Self {
         Avx512(unsafe { _mm512_setzero_ps() })
@@ -72,6 +76,22 @@ impl Vector for Avx512 {
     #[inline(always)]
     fn mul_add(self, a: Self, b: Self) -> Self {
         Avx512(unsafe { _mm512_fmadd_ps(self.0, a.0, b.0) })
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_div_ps(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn add_where(self, mask: u16, other: Self) -> Self {
+        Avx512(unsafe { _mm512_mask_add_ps(self.0, mask, self.0, other.0) })
+    }
+    #[inline(always)]
+    fn set_or(self, factor: Self, otherwise: Self) -> Self {
+        unsafe {
+            let unset = _mm512_set1_epi32(UNSET as i32);
+            let set = _mm512_cmpneq_epi32_mask(_mm512_castps_si512(self.0), unset);
+            Avx512(_mm512_mask_mul_ps(otherwise.0, set, self.0, factor.0))
+        }
     }
     #[inline(always)]
     fn greater(self, other: Self) -> u16 {
@@ -147,6 +167,40 @@ impl Avx2 {
             _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
         }
     }
+
+    /// Both vectors folded to four lanes, as [`Vector::fold`] has it.
+    #[inline(always)]
+    #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
+    fn halves(a: Self, b: Self) -> __m256 {
+        unsafe {
+            let (a, b) = (_mm256_add_ps(a.0, a.1), _mm256_add_ps(b.0, b.1));
+            let (low, high) = (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
+            _mm256_add_ps(low, high)
+        }
+    }
+
+    /// Four lanes `(x0 x1 x2 x3)` of each of four vectors, as pairs `x0 + x2`, `x1 + x3`.
+    #[inline(always)]
+    #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
+    fn pairs(a: Self) -> __m256 {
+        unsafe {
+            let (low, high) = (_mm256_shuffle_ps::<0x44>(a.0, a.1), _mm256_shuffle_ps::<0xEE>(a.0, a.1));
+            _mm256_add_ps(low, high)
+        }
+    }
+
+    /// The sums of eight vectors from two folds, as [`Vector::finish`] has it.
+    #[inline(always)]
+    #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
+    fn quarters(a: Self, b: Self) -> __m256 {
+        unsafe {
+            let (a, b) = (Self::pairs(a), Self::pairs(b));
+            let (even, odd) = (_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xDD>(a, b));
+            // Lanes are now vectors (0 2 4 6) of the low and (1 3 5 7) of the high half.
+            let sums = _mm256_add_ps(even, odd);
+            _mm256_permutevar8x32_ps(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
+        }
+    }
 }
 
 /// All bits of lane `i` set where bit `i` of `mask` is.
@@ -163,6 +217,7 @@ fn lane_mask(mask: u16) -> __m256 {
 // SAFETY (every block of this impl): as for `Avx512`, with `run_avx2`.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Avx2 {
+    type Part = Eight;
     #[inline(always)]
     fn zero() -> Self {
         unsafe { Avx2(_mm256_setzero_ps(), _mm256_setzero_ps()) }
@@ -199,6 +254,32 @@ impl Vector for Avx2 {
         unsafe { Avx2(_mm256_fmadd_ps(self.0, a.0, b.0), _mm256_fmadd_ps(self.1, a.1, b.1)) }
     }
     #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        unsafe { Avx2(_mm256_div_ps(self.0, other.0), _mm256_div_ps(self.1, other.1)) }
+    }
+    #[inline(always)]
+    fn add_where(self, mask: u16, other: Self) -> Self {
+        unsafe {
+            // Adding +0 elsewhere changes nothing but the sign of a zero.
+            let (low, high) =
+                (_mm256_and_ps(lane_mask(mask), other.0), _mm256_and_ps(lane_mask(mask >> 8), other.1));
+            self.add(Avx2(low, high))
+        }
+    }
+    #[inline(always)]
+    fn set_or(self, factor: Self, otherwise: Self) -> Self {
+        unsafe {
+            let product = self.mul(factor);
+            let unset = _mm256_set1_epi32(UNSET as i32);
+            let low = _mm256_cmpeq_epi32(_mm256_castps_si256(self.0), unset);
+            let high = _mm256_cmpeq_epi32(_mm256_castps_si256(self.1), unset);
+            Avx2(
+                _mm256_blendv_ps(product.0, otherwise.0, _mm256_castsi256_ps(low)),
+                _mm256_blendv_ps(product.1, otherwise.1, _mm256_castsi256_ps(high)),
+            )
+        }
+    }
+    #[inline(always)]
     fn greater(self, other: Self) -> u16 {
         unsafe {
             let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(self.0, other.0));
@@ -213,34 +294,12 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
-    fn fold(v: [Self; 4]) -> Self {
-        unsafe {
-            let [a, b, c, d] = v.map(|v| _mm256_add_ps(v.0, v.1));
-            let half = |a, b| {
-                let (low, high) =
-                    (_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b));
-                _mm256_add_ps(low, high)
-            };
-            Avx2(half(a, b), half(c, d))
-        }
+    fn fold([a, b, c, d]: [Self; 4]) -> Self {
+        Avx2(Self::halves(a, b), Self::halves(c, d))
     }
     #[inline(always)]
-    fn finish(f: [Self; 4]) -> Self {
-        unsafe {
-            // Four lanes (x0 x1 x2 x3) of each of eight vectors, as pairs: (x0 + x2) + (x1 + x3).
-            let pair = |a: Self| {
-                let (low, high) = (_mm256_shuffle_ps::<0x44>(a.0, a.1), _mm256_shuffle_ps::<0xEE>(a.0, a.1));
-                _mm256_add_ps(low, high)
-            };
-            let quad = |a: Self, b: Self| {
-                let (a, b) = (pair(a), pair(b));
-                let (even, odd) = (_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xDD>(a, b));
-                // Lanes are now vectors (0 2 4 6) of the low and (1 3 5 7) of the high half.
-                let sums = _mm256_add_ps(even, odd);
-                _mm256_permutevar8x32_ps(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
-            };
-            Avx2(quad(f[0], f[1]), quad(f[2], f[3]))
-        }
+    fn finish([p, q, r, s]: [Self; 4]) -> Self {
+        Avx2(Self::quarters(p, q), Self::quarters(r, s))
     }
     #[inline(always)]
     fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]) {
@@ -257,5 +316,36 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn sum(self) -> f32 {
         Self::sum_eight(unsafe { _mm256_add_ps(self.0, self.1) })
+    }
+}
+
+/// Half of [`Avx2`].
+#[derive(Clone, Copy)]
+pub(crate) struct Eight(__m256);
+
+// SAFETY (every block of this impl): as for `Avx2`; eight floats from `at` on are within the sixteen, by the bounds
+// check of the slice.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Part for Eight {
+    const LANES: usize = 8;
+    #[inline(always)]
+    fn zero() -> Self {
+        unsafe { Eight(_mm256_setzero_ps()) }
+    }
+    #[inline(always)]
+    fn load(source: &[f32; 16], at: usize) -> Self {
+        unsafe { Eight(_mm256_loadu_ps(source[at..at + 8].as_ptr())) }
+    }
+    #[inline(always)]
+    fn store(self, target: &mut [f32; 16], at: usize) {
+        unsafe { _mm256_storeu_ps(target[at..at + 8].as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        unsafe { Eight(_mm256_add_ps(self.0, other.0)) }
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        unsafe { Eight(_mm256_fmadd_ps(self.0, a.0, b.0)) }
     }
 }
