@@ -9,23 +9,28 @@ use crate::simd::forward::ROW;
 use crate::simd::{Isa, Kernel, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 
-/// `0, 1, .. 63` times [`ROW`].
-const CHANNELS: [u16; 64] = {
+/// `0, 1, .. 63`.
+const CHANNELS: [u8; 64] = {
     let mut table = [0; 64];
     let mut i = 0;
     while i < 64 {
-        table[i] = (i * ROW) as u16;
+        table[i] = i as u8;
         i += 1;
     }
     table
 };
 
-/// The sixty-four entries at the front of `buffer[at..]`, which is grown if need be.
-#[inline(always)]
-fn slots(buffer: &mut Vec<u16>, at: usize) -> &mut [u16; 64] {
-    if buffer.len() < at + 64 {
-        buffer.resize((at + 64).max(2 * buffer.len()), 0);
+/// Makes room for `count` entries and the sixty-three that a selection may write after them.
+fn make_room(buffer: &mut Vec<u16>, count: u64) {
+    let room = count as usize + 64;
+    if buffer.len() < room {
+        buffer.resize(room, 0);
     }
+}
+
+/// The sixty-four entries of `buffer` from `at` on.
+#[inline(always)]
+fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
     (&mut buffer[at..at + 64]).try_into().expect("sixty-four entries")
 }
 
@@ -57,21 +62,22 @@ impl Kernel for CompactKernel<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
+        const SHIFT: u32 = ROW.ilog2();
         let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
         let Compact { offsets, channels } = self.lists;
         offsets.clear();
         offsets.resize((self.spikes.pixels() + 1) * steps + 1, 0);
+        make_room(channels, self.spikes.count());
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
             let keep = self.keep.map_or(!0, |keep| keep[pixel * words + self.word]);
             let starts = &mut offsets[pixel * steps + 1..][..steps];
             for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
-                end += V::select(&CHANNELS, at[self.word] & keep, 0, slots(channels, end));
+                end += V::select::<SHIFT>(&CHANNELS, at[self.word] & keep, 0, slots(channels, end));
                 *start = end as u32;
             }
         }
         offsets[self.spikes.pixels() * steps + 1..].fill(end as u32);
-        slots(channels, end);
     }
 }
 
@@ -137,7 +143,8 @@ pub(crate) struct Events {
     /// Position within the tile's frames of each event, ascending within a list.
     pub positions: Vec<u16>,
     transposed: Vec<u64>,
-    table: Vec<u16>,
+    /// The positions in a frame of each block of 64 pixels: that of the first, and how much further the others are.
+    table: Vec<(u16, [u8; 64])>,
 }
 
 impl Default for Events {
@@ -189,12 +196,20 @@ impl Kernel for EventsKernel<'_> {
             (self.spikes.words_per_step(), self.spikes.steps(), self.spikes.pixels());
         let blocks = pixels.div_ceil(64);
         transpose_all(self.spikes, self.keep, transposed);
-        let Shape { channels, height, width } = geometry.shape;
+        let Shape { channels, width, .. } = geometry.shape;
         let stride = geometry.stride();
+        let position = |pixel: usize| pixel / width * stride + pixel % width;
         table.clear();
-        table.extend((0..height).flat_map(|y| (0..width).map(move |x| (y * stride + x) as u16)));
-        table.resize(64 * blocks, 0);
+        table.extend((0..blocks).map(|block| {
+            let first = position(64 * block);
+            // At most 127 further, since a row is followed by one zero column.
+            let further = |i: usize| (position(64 * block + i) - first) as u8;
+            (first as u16, std::array::from_fn(further))
+        }));
+        make_room(positions, self.spikes.count());
+        let lists = geometry.tiles() * geometry.windows * channels * geometry.tile_steps;
         offsets.clear();
+        offsets.reserve(lists + 1);
         offsets.push(0);
         let (frame, per_window) = (geometry.frame(), blocks / geometry.windows);
         let mut end = 0;
@@ -206,12 +221,9 @@ impl Kernel for EventsKernel<'_> {
                             let row = ((tile * geometry.tile_steps + step) * words * 64 + channel) * blocks;
                             for block in window * per_window..window * per_window + per_window {
                                 let bits = transposed[row + block];
-                                if bits != 0 {
-                                    let table: &[u16; 64] =
-                                        table[64 * block..][..64].try_into().expect("sixty-four entries");
-                                    end +=
-                                        V::select(table, bits, (step * frame) as u16, slots(positions, end));
-                                }
+                                let (first, further) = &table[block];
+                                let offset = (step * frame) as u16 + first;
+                                end += V::select::<0>(further, bits, offset, slots(positions, end));
                             }
                         }
                         offsets.push(end as u32);

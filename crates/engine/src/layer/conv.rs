@@ -494,7 +494,7 @@ impl Conv {
         }
         for chunk in 0..self.output.channels.div_ceil(16) {
             let [frames, later] = &mut workspace.frames;
-            later[margin..][..frame].fill(Row::ZERO);
+            frames[margin..][..frame].fill(Row::ZERO); // the step after the last
             let gradients = &mut gradients[chunk * channels..][..channels];
             let weights = &self.walk[chunk * channels..][..channels];
             let derivatives = &workspace.derivatives[chunk * frame..][..frame];

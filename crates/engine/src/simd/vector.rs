@@ -74,9 +74,9 @@ pub(crate) trait Vector: Copy {
     fn finish(folds: [Self; 4]) -> Self;
     /// Sixteen entries of `source`, each plus `offset`.
     fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]);
-    /// The entries of `table` whose bit is set, in order, each plus `offset`, to the front of `target`, of which
-    /// all may be overwritten. Returns how many there are.
-    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
+    /// The entries of `table` whose bit is set, in order, each times `2^SHIFT` plus `offset`, to the front of
+    /// `target`, of which all may be overwritten. Returns how many there are.
+    fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
 }
 
 /// As many lanes as one register holds: for kernels that need more registers than there are for sixteen.
@@ -242,10 +242,11 @@ impl Vector for Portable {
         *target = source.map(|entry| entry.wrapping_add(offset));
     }
     #[inline(always)]
-    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+    fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
         let (mut rest, mut next) = (bits, 0);
         while rest != 0 {
-            target[next & 63] = table[rest.trailing_zeros() as usize].wrapping_add(offset);
+            let entry = u16::from(table[rest.trailing_zeros() as usize]) << SHIFT;
+            target[next & 63] = entry.wrapping_add(offset);
             next += 1;
             rest &= rest - 1;
         }

@@ -129,18 +129,18 @@ impl Vector for Avx512 {
         Avx2::shift(source, offset, target);
     }
     #[inline(always)]
-    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+    fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
         unsafe {
-            let shift = _mm512_set1_epi16(offset as i16);
-            let low = bits as u32;
-            let half = low.count_ones() as usize;
-            let first = _mm512_maskz_compress_epi16(low, _mm512_loadu_si512(table.as_ptr().cast()));
-            _mm512_storeu_si512(target.as_mut_ptr().cast(), _mm512_add_epi16(first, shift));
-            let high = (bits >> 32) as u32;
-            let second = _mm512_maskz_compress_epi16(high, _mm512_loadu_si512(table.as_ptr().add(32).cast()));
-            // `half` is at most 32, so the store ends within the sixty-four entries.
-            _mm512_storeu_si512(target.as_mut_ptr().add(half).cast(), _mm512_add_epi16(second, shift));
-            half + high.count_ones() as usize
+            let (shift, offset) = (_mm_cvtsi32_si128(SHIFT as i32), _mm512_set1_epi16(offset as i16));
+            let chosen = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(table.as_ptr().cast()));
+            let wide = |half| _mm512_add_epi16(_mm512_sll_epi16(_mm512_cvtepu8_epi16(half), shift), offset);
+            let count = bits.count_ones() as usize;
+            _mm512_storeu_si512(target.as_mut_ptr().cast(), wide(_mm512_castsi512_si256(chosen)));
+            if count > 32 {
+                let high = wide(_mm512_extracti64x4_epi64::<1>(chosen));
+                _mm512_storeu_si512(target.as_mut_ptr().add(32).cast(), high);
+            }
+            count
         }
     }
     #[inline(always)]
@@ -310,8 +310,8 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
-    fn select(table: &[u16; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
-        super::Portable::select(table, bits, offset, target)
+    fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+        super::Portable::select::<SHIFT>(table, bits, offset, target)
     }
     #[inline(always)]
     fn sum(self) -> f32 {
