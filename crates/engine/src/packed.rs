@@ -355,10 +355,7 @@ impl Packed {
         let Workspace { traces, conv: buffers, upper, lower, pooled, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
         let listed = self.list_input(trace, i, lower);
-        lower.gradient.clear();
-        if i > 0 {
-            lower.gradient.resize(lower.events.len(), 0.0);
-        }
+        lower.gradient.resize(if i > 0 { lower.events.len() } else { 0 }, 0.0);
         let scale = self.input_mask(trace, i).1;
         match &self.layers[i] {
             PackedLayer::Conv(conv) => {
@@ -372,7 +369,15 @@ impl Packed {
             }
             PackedLayer::Pool => {
                 let target = &mut lower.gradient;
-                pool::backward(self.isa, &upper.events, &upper.gradient, scale, &lower.events, target, pooled);
+                pool::backward(
+                    self.isa,
+                    &upper.events,
+                    &upper.gradient,
+                    scale,
+                    &lower.events,
+                    target,
+                    pooled,
+                );
             }
             PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
         }

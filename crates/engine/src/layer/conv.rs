@@ -468,14 +468,14 @@ pub(crate) struct Upstream<'a> {
 
 /// The input of a convolution, as its backward pass needs it.
 pub(crate) enum ConvEvents<'a> {
-    /// Events, and where the derivative of each goes (nowhere in the first layer).
+    /// Events, and where the derivative of each is written (nowhere in the first layer).
     Events(&'a Events, &'a mut [f32]),
     /// Real values `[step][channel][row][column]`.
     Real(&'a [f32]),
 }
 
 impl Conv {
-    /// Adds the weights' gradient to `gradients` (packed) and the input events' to theirs.
+    /// Adds the weights' gradient to `gradients` (packed) and writes the input events'.
     pub fn backward(
         &self,
         isa: Isa,
@@ -536,6 +536,7 @@ impl Conv {
                                         every,
                                         positions,
                                         events,
+                                        first: chunk == 0,
                                     },
                                 );
                             }

@@ -23,8 +23,10 @@ pub(crate) struct ConvWalk<'a> {
     pub every: usize,
     /// Positions of the events, all such that their rows are within `frames`.
     pub positions: &'a [u16],
-    /// Gradient of each event, added to.
+    /// Gradient of each event, added to; or written, if this is the first chunk.
     pub events: &'a mut [f32],
+    /// Whether this is the first chunk.
+    pub first: bool,
 }
 
 /// Products that wait to be summed over their lanes; a power of two.
@@ -78,7 +80,8 @@ impl Kernel for ConvWalk<'_> {
                         ring[(finished - base) % RING..][..16].try_into().expect("sixteen products");
                     let events: &mut [f32; 16] =
                         (&mut self.events[finished..finished + 16]).try_into().expect("sixteen events");
-                    V::load(events).add(lane_sums::<V>(block)).store(events);
+                    let sums = lane_sums::<V>(block);
+                    if self.first { sums } else { sums.add(V::load(events)) }.store(events);
                     finished += 16;
                 }
             }
@@ -87,7 +90,9 @@ impl Kernel for ConvWalk<'_> {
         let block: &[Row; 16] = ring[(finished - base) % RING..][..16].try_into().expect("sixteen products");
         let mut sums = [0.0; 16];
         lane_sums::<V>(block).store(&mut sums);
-        self.events[finished..end].iter_mut().zip(sums).for_each(|(event, sum)| *event += sum);
+        for (event, sum) in self.events[finished..end].iter_mut().zip(sums) {
+            *event = if self.first { sum } else { sum + *event };
+        }
     }
 }
 
@@ -131,7 +136,8 @@ impl Kernel for ConvWeights<'_> {
                 let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                 for &position in &self.positions[start..end] {
                     for j in 0..9 {
-                        sums[j] = sums[j].add(V::Part::load(&self.frames[usize::from(position) + taps[j]], at));
+                        sums[j] =
+                            sums[j].add(V::Part::load(&self.frames[usize::from(position) + taps[j]], at));
                     }
                 }
                 for j in 0..9 {
