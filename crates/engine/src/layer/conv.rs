@@ -11,7 +11,7 @@ use super::{spike_derivatives, total_squares};
 use crate::events::{Compact, Events, Geometry};
 use crate::simd::backward::{ConvWalk, ConvWeights};
 use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
-use crate::simd::{Isa, Kernel, Row, UNSET, Vector, Work, dispatch, vectorise};
+use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
 /// Bits of the longest code of a column of three pixels that is looked up rather than walked.
@@ -56,6 +56,8 @@ pub(crate) struct ConvWorkspace {
     squares: Vec<Row>,
     /// `d` of two tiles, one after the other.
     frames: [Vec<Row>; 2],
+    /// Which lanes of a frame's rows fired.
+    fired: Vec<u16>,
     derivatives: Vec<Row>,
     codes: Vec<[u16; 2]>,
 }
@@ -492,6 +494,7 @@ impl Conv {
             frames.clear();
             frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
         }
+        workspace.fired.resize(geometry.tile_steps * frame, 0);
         for chunk in 0..self.output.channels.div_ceil(16) {
             let [frames, later] = &mut workspace.frames;
             frames[margin..][..frame].fill(Row::ZERO); // the step after the last
@@ -506,8 +509,9 @@ impl Conv {
                 while steps > 0 {
                     let first = steps.saturating_sub(block);
                     let (before, block) = rest.split_at_mut(first * frame);
-                    scatter(isa, up, block, chunk, tile, first..steps);
-                    dispatch(isa, Carry { frames: block, later, derivatives, decay: up.decay });
+                    let fired = &mut workspace.fired[..block.len()];
+                    scatter(up, block, fired, chunk, tile, first..steps);
+                    dispatch(isa, Carry { frames: block, fired, later, derivatives, decay: up.decay });
                     (rest, later, steps) = (before, &block[..frame], first);
                 }
                 match input {
@@ -552,38 +556,29 @@ impl Conv {
     }
 }
 
-/// Writes the loss derivatives of a chunk's spikes to the frames of a tile, and [`UNSET`] where there is none.
+/// Writes the loss derivatives of a chunk's spikes in some steps of a tile to their frames, and to `fired` whose they
+/// are, a bit per lane.
 fn scatter(
-    isa: Isa,
     up: &Upstream,
     frames: &mut [Row],
+    fired: &mut [u16],
     chunk: usize,
     tile: usize,
     steps: std::ops::Range<usize>,
 ) {
-    vectorise(isa, Unset(frames));
+    fired.fill(0);
     let (events, geometry) = (up.events, up.events.geometry);
     let origin = steps.start * geometry.frame();
     for lane in 0..16.min(geometry.shape.channels - 16 * chunk) {
         for window in 0..geometry.windows {
             let list = geometry.list(tile, window, 16 * chunk + lane, 0);
             let [start, end] = [steps.start, steps.end].map(|step| events.offsets[list + step] as usize);
-            let range = start..end;
-            for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range]) {
-                frames[usize::from(position) - origin][lane] = gradient;
+            for (&position, &gradient) in events.positions[start..end].iter().zip(&up.gradient[start..end]) {
+                let at = usize::from(position) - origin;
+                frames[at][lane] = gradient;
+                fired[at] |= 1 << lane;
             }
         }
-    }
-}
-
-struct Unset<'a>(&'a mut [Row]);
-
-impl Work for Unset<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.0.fill(Row([f32::from_bits(UNSET); 16]));
     }
 }
 
@@ -594,6 +589,8 @@ impl Work for Unset<'_> {
 struct Carry<'a> {
     /// Loss derivatives of the spikes, as [`scatter`] leaves them, to become `d`.
     frames: &'a mut [Row],
+    /// Whose derivatives these are.
+    fired: &'a [u16],
     /// `d` of the step after the tile.
     later: &'a [Row],
     /// Spike derivatives, one frame.
@@ -615,7 +612,7 @@ impl Kernel for Carry<'_> {
             let mut at = end - frame + i;
             for _ in 0..steps {
                 let row = &mut self.frames[at];
-                d = V::load(row).set_or(derivative, d.mul(decay));
+                d = V::load(row).mul_or(self.fired[at], derivative, d.mul(decay));
                 d.store(row);
                 at = at.wrapping_sub(frame);
             }

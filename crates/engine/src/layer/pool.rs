@@ -5,7 +5,7 @@
 //! counted at once in the bits of a few words.
 
 use crate::events::Events;
-use crate::simd::{Isa, UNSET, Work, vectorise};
+use crate::simd::{Isa, Work, vectorise};
 use crate::spikes::{Shape, Spikes};
 
 /// The potential above which a pool neuron fires.
@@ -71,6 +71,9 @@ pub(crate) fn forward(
     squares.clear();
     squares.extend(weighted.iter().map(|&n| n as f64 * quarter * quarter));
 }
+
+/// Bits of a `d` that nothing was written to: a NaN that no arithmetic gives.
+const UNSET: u32 = !0;
 
 /// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`, which
 /// is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.

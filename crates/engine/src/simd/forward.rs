@@ -295,7 +295,8 @@ impl Append<'_> {
                 let (mut from, stop) = (starts[step] as usize, starts[step + 1] as usize);
                 let mut to = end;
                 end += stop - from;
-                while from < stop {
+                // Once even if there is nothing to copy: a branch that is always taken is foreseen.
+                loop {
                     debug_assert!(from + WIDE <= self.source.len() && to + WIDE <= self.target.len());
                     // SAFETY: `starts` ascends to its last entry, after which `source` has `WIDE` more; `to` is
                     // within the room made above, since a merged list is at most `longest`.
@@ -305,6 +306,9 @@ impl Append<'_> {
                     }
                     from += WIDE;
                     to += WIDE;
+                    if from >= stop {
+                        break;
+                    }
                 }
             }
             if let Some(padding) = padding {

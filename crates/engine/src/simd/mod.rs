@@ -12,7 +12,7 @@ pub(crate) mod backward;
 pub(crate) mod forward;
 mod vector;
 
-pub(crate) use vector::{Part, Portable, Row, UNSET, Vector};
+pub(crate) use vector::{Part, Portable, Row, Vector};
 
 use std::fmt;
 use std::str::FromStr;

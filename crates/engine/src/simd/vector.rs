@@ -29,9 +29,6 @@ impl std::ops::DerefMut for Row {
     }
 }
 
-/// Bits of a lane that nothing was written to: a NaN that no arithmetic gives.
-pub(crate) const UNSET: u32 = !0;
-
 /// Sixteen f32 lanes and the few operations that the kernels need.
 ///
 /// Implementations other than [`Portable`] may only be used where the CPU has their features: the kernels are
@@ -59,8 +56,8 @@ pub(crate) trait Vector: Copy {
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Adds `other` in the lanes of `mask`.
     fn add_where(self, mask: u16, other: Self) -> Self;
-    /// `self * factor` where the lane is not [`UNSET`], else `otherwise`.
-    fn set_or(self, factor: Self, otherwise: Self) -> Self;
+    /// `self * factor` in the lanes of `mask`, `otherwise` in the others.
+    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self;
     /// Bit `i` set where lane `i` is greater than lane `i` of `other`.
     fn greater(self, other: Self) -> u16;
     /// Zero in the lanes of `mask`.
@@ -189,10 +186,10 @@ impl Vector for Portable {
         Portable(out)
     }
     #[inline(always)]
-    fn set_or(self, factor: Self, otherwise: Self) -> Self {
+    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
         let mut out = otherwise.0;
         for i in 0..16 {
-            out[i] = if self.0[i].to_bits() == UNSET { out[i] } else { self.0[i] * factor.0[i] };
+            out[i] = if mask >> i & 1 == 1 { self.0[i] * factor.0[i] } else { out[i] };
         }
         Portable(out)
     }

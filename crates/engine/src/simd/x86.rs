@@ -1,7 +1,7 @@
 //! AVX-512 and AVX2.
 
 use super::vector::whole_part;
-use super::{Part, UNSET, Vector, Work};
+use super::{Part, Vector, Work};
 use std::arch::x86_64::*;
 
 /// Whether the CPU has what [`Avx512`] uses.
@@ -86,12 +86,8 @@ impl Vector for Avx512 {
         Avx512(unsafe { _mm512_mask_add_ps(self.0, mask, self.0, other.0) })
     }
     #[inline(always)]
-    fn set_or(self, factor: Self, otherwise: Self) -> Self {
-        unsafe {
-            let unset = _mm512_set1_epi32(UNSET as i32);
-            let set = _mm512_cmpneq_epi32_mask(_mm512_castps_si512(self.0), unset);
-            Avx512(_mm512_mask_mul_ps(otherwise.0, set, self.0, factor.0))
-        }
+    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
+        Avx512(unsafe { _mm512_mask_mul_ps(otherwise.0, mask, self.0, factor.0) })
     }
     #[inline(always)]
     fn greater(self, other: Self) -> u16 {
@@ -267,15 +263,12 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
-    fn set_or(self, factor: Self, otherwise: Self) -> Self {
+    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
         unsafe {
             let product = self.mul(factor);
-            let unset = _mm256_set1_epi32(UNSET as i32);
-            let low = _mm256_cmpeq_epi32(_mm256_castps_si256(self.0), unset);
-            let high = _mm256_cmpeq_epi32(_mm256_castps_si256(self.1), unset);
             Avx2(
-                _mm256_blendv_ps(product.0, otherwise.0, _mm256_castsi256_ps(low)),
-                _mm256_blendv_ps(product.1, otherwise.1, _mm256_castsi256_ps(high)),
+                _mm256_blendv_ps(otherwise.0, product.0, lane_mask(mask)),
+                _mm256_blendv_ps(otherwise.1, product.1, lane_mask(mask >> 8)),
             )
         }
     }
