@@ -54,8 +54,7 @@ pub(crate) struct ConvWorkspace {
     merged: Vec<Merged>,
     partial: Vec<Row>,
     squares: Vec<Row>,
-    /// `d` of two tiles, one after the other.
-    frames: [Vec<Row>; 2],
+    frames: Vec<Row>,
     /// Which lanes of a frame's rows fired.
     fired: Vec<u16>,
     derivatives: Vec<Row>,
@@ -490,29 +489,28 @@ impl Conv {
         spike_derivatives(isa, up, &mut workspace.derivatives);
         let (stride, frame, channels) = (geometry.stride(), geometry.frame(), self.input.channels);
         let margin = stride + 1;
-        for frames in &mut workspace.frames {
-            frames.clear();
-            frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
-        }
+        let frames = &mut workspace.frames;
+        frames.clear();
+        frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
         workspace.fired.resize(geometry.tile_steps * frame, 0);
         for chunk in 0..self.output.channels.div_ceil(16) {
-            let [frames, later] = &mut workspace.frames;
             frames[margin..][..frame].fill(Row::ZERO); // the step after the last
             let gradients = &mut gradients[chunk * channels..][..channels];
             let weights = &self.walk[chunk * channels..][..channels];
             let derivatives = &workspace.derivatives[chunk * frame..][..frame];
             for tile in (0..geometry.tiles()).rev() {
-                std::mem::swap(frames, later);
+                // The tile after left the `d` of its first step in the first frame.
                 let (mut steps, block) = (geometry.steps_of(tile), (BLOCK_ROWS / frame).max(1));
                 let mut rest = &mut frames[margin..][..steps * frame];
-                let mut later = &later[margin..][..frame];
+                rest.copy_within(..frame, (steps - 1) * frame);
+                let mut later = None;
                 while steps > 0 {
                     let first = steps.saturating_sub(block);
                     let (before, block) = rest.split_at_mut(first * frame);
                     let fired = &mut workspace.fired[..block.len()];
                     scatter(up, block, fired, chunk, tile, first..steps);
                     dispatch(isa, Carry { frames: block, fired, later, derivatives, decay: up.decay });
-                    (rest, later, steps) = (before, &block[..frame], first);
+                    (rest, later, steps) = (before, Some(&block[..frame]), first);
                 }
                 match input {
                     ConvEvents::Events(events, target) => {
@@ -591,8 +589,8 @@ struct Carry<'a> {
     frames: &'a mut [Row],
     /// Whose derivatives these are.
     fired: &'a [u16],
-    /// `d` of the step after the tile.
-    later: &'a [Row],
+    /// `d` of the step after; where there is none, it stands in the last frame.
+    later: Option<&'a [Row]>,
     /// Spike derivatives, one frame.
     derivatives: &'a [Row],
     decay: f32,
@@ -603,18 +601,21 @@ impl Kernel for Carry<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let frame = self.later.len();
+        let frame = self.derivatives.len();
         let decay = V::splat(self.decay);
-        let (steps, end) = (self.frames.len() / frame, self.frames.len());
-        for (i, (later, derivative)) in self.later.iter().zip(self.derivatives).enumerate() {
-            let mut d = V::load(later);
+        let last = self.frames.len() - frame;
+        for (i, derivative) in self.derivatives.iter().enumerate() {
             let derivative = V::load(derivative);
-            let mut at = end - frame + i;
-            for _ in 0..steps {
+            let mut at = last + i;
+            let mut d = V::load(self.later.map_or(&self.frames[at], |later| &later[i]));
+            loop {
                 let row = &mut self.frames[at];
                 d = V::load(row).mul_or(self.fired[at], derivative, d.mul(decay));
                 d.store(row);
-                at = at.wrapping_sub(frame);
+                if at < frame {
+                    break;
+                }
+                at -= frame;
             }
         }
     }

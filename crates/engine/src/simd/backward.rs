@@ -127,6 +127,8 @@ impl Kernel for ConvWeights<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
+        let reach = 2 * self.stride + 2;
+        let within = self.frames.len().saturating_sub(reach);
         let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * self.stride + j % 3);
         for (channel, gradients) in self.gradients.iter_mut().enumerate() {
             let start = self.offsets[channel * self.every] as usize;
@@ -135,9 +137,12 @@ impl Kernel for ConvWeights<'_> {
                 let at = part * V::Part::LANES;
                 let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                 for &position in &self.positions[start..end] {
+                    let p = usize::from(position);
+                    assert!(p < within);
                     for j in 0..9 {
-                        sums[j] =
-                            sums[j].add(V::Part::load(&self.frames[usize::from(position) + taps[j]], at));
+                        // SAFETY: as in `ConvWalk`.
+                        let d = V::Part::load(unsafe { self.frames.get_unchecked(p + taps[j]) }, at);
+                        sums[j] = sums[j].add(d);
                     }
                 }
                 for j in 0..9 {
