@@ -213,26 +213,30 @@ impl Kernel for EventsKernel<'_> {
             (first as u16, std::array::from_fn(further))
         }));
         make_room(positions, self.spikes.count());
-        let lists = geometry.tiles() * geometry.windows * channels * geometry.tile_steps;
-        offsets.clear();
-        offsets.reserve(lists + 1);
-        offsets.push(0);
-        let (frame, per_window) = (geometry.frame(), blocks / geometry.windows);
-        let mut end = 0;
-        for tile in 0..geometry.tiles() {
-            for window in 0..geometry.windows {
+        let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
+        offsets.resize(tiles * windows * channels * tile_steps + 1, 0);
+        // Plain slices: a vector's address and length would be read again for every event.
+        let (positions, offsets) = (positions.as_mut_slice(), offsets.as_mut_slice());
+        let (transposed, table) = (transposed.as_slice(), table.as_slice());
+        let (frame, per_window) = (geometry.frame(), blocks / windows);
+        let (mut end, mut list) = (0, 0);
+        offsets[0] = 0;
+        for tile in 0..tiles {
+            let steps = geometry.steps_of(tile);
+            for window in 0..windows {
+                let table = &table[window * per_window..][..per_window];
                 for channel in 0..channels {
-                    for step in 0..geometry.tile_steps {
-                        if step < geometry.steps_of(tile) {
-                            let row = ((tile * geometry.tile_steps + step) * words * 64 + channel) * blocks;
-                            for block in window * per_window..window * per_window + per_window {
-                                let bits = transposed[row + block];
-                                let (first, further) = &table[block];
-                                let offset = (step * frame) as u16 + first;
-                                end += V::select::<0>(further, bits, offset, slots(positions, end));
+                    for step in 0..tile_steps {
+                        if step < steps {
+                            let row = ((tile * tile_steps + step) * words * 64 + channel) * blocks;
+                            let bits = &transposed[row + window * per_window..][..per_window];
+                            let origin = (step * frame) as u16;
+                            for (&bits, (first, further)) in bits.iter().zip(table) {
+                                end += V::select::<0>(further, bits, origin + first, slots(positions, end));
                             }
                         }
-                        offsets.push(end as u32);
+                        list += 1;
+                        offsets[list] = end as u32;
                     }
                 }
             }
