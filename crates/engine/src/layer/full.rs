@@ -11,6 +11,10 @@ use crate::simd::backward::{FullInput, FullWeights};
 use crate::simd::forward::{Dynamics, Fire, FullForward};
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::{Input, Shape, Spikes};
+use rayon::prelude::*;
+
+/// Floats of a cache line.
+const LINE: usize = 16;
 
 /// A packed fully connected layer.
 #[derive(Debug, Clone)]
@@ -132,19 +136,27 @@ impl Full {
         let mut full = Full { input, outputs, signed, vectors, rows: Vec::new() };
         full.rows = vec![Row::ZERO; full.chunks() * input.neurons() * vectors];
         let (pixels, fan_in) = (image.pixels(), image.neurons());
-        for (out, weights) in weights.chunks_exact(fan_in).enumerate() {
-            let (chunk, lane) = (out / (16 * vectors), out % (16 * vectors));
-            for (index, &weight) in weights.iter().enumerate() {
-                let (channel, pixel) = (index / pixels, index % pixels);
-                let at = |channel| {
-                    (chunk * input.neurons() + pixel * input.channels + channel) * vectors + lane / 16
-                };
-                full.rows[at(channel)][lane % 16] = weight;
-                if signed {
-                    full.rows[at(channel + image.channels)][lane % 16] = -weight;
+        let outs = 16 * vectors;
+        full.rows.par_chunks_mut(input.neurons() * vectors).zip(weights.par_chunks(outs * fan_in)).for_each(
+            |(rows, weights)| {
+                // A line's worth of inputs at a time: what is read and what is written both stay near.
+                for first in (0..fan_in).step_by(LINE) {
+                    for (lane, weights) in weights.chunks_exact(fan_in).enumerate() {
+                        for (i, &weight) in weights[first..fan_in.min(first + LINE)].iter().enumerate() {
+                            let (channel, pixel) = ((first + i) / pixels, (first + i) % pixels);
+                            let mut set = |channel: usize, weight: f32| {
+                                let row = (pixel * input.channels + channel) * vectors;
+                                rows[row + lane / 16][lane % 16] = weight;
+                            };
+                            set(channel, weight);
+                            if signed {
+                                set(channel + image.channels, -weight);
+                            }
+                        }
+                    }
                 }
-            }
-        }
+            },
+        );
         full
     }
 
@@ -348,35 +360,56 @@ impl<const N: usize> Kernel for WeightGradient<'_, N> {
         let (pixels, channels) = (full.input.pixels(), full.input.channels);
         let real = channels / if full.signed { 2 } else { 1 };
         let fan_in = real * pixels;
-        let outs = self.gradient.len() / fan_in;
-        for row in 0..pixels * real {
-            let (pixel, channel) = (row / real, row % real);
-            let mut sums = [[Row::ZERO; N]; 2];
-            for record in self.records {
-                let len = record.steps * N;
-                let d = &record.d[self.chunk * len..][..len];
-                if !record.real.is_empty() {
-                    for step in 0..record.steps {
-                        let value = record.real[step * fan_in + channel * pixels + pixel];
-                        for n in 0..N {
-                            let product = V::load(&d[step * N + n]).mul(V::splat(value));
-                            V::load(&sums[0][n]).add(product).store(&mut sums[0][n]);
-                        }
-                    }
-                    continue;
-                }
-                for (sign, sums) in sums.iter_mut().enumerate().take(channels / real) {
-                    let row = pixel * channels + channel + sign * real;
-                    let (start, end) =
-                        (record.rows.offsets[row] as usize, record.rows.offsets[row + 1] as usize);
-                    FullWeights { d, steps: &record.rows.steps[start..end], row: sums }.add::<V>();
-                }
+        // A line's worth of inputs at a time, so that whole lines of the gradient are written.
+        let mut line = [[Row::ZERO; N]; LINE];
+        for first in (0..fan_in).step_by(LINE) {
+            let count = LINE.min(fan_in - first);
+            for (i, line) in line[..count].iter_mut().enumerate() {
+                *line = self.input_gradient::<V>((first + i) % pixels, (first + i) / pixels);
             }
-            let index = channel * pixels + pixel;
-            for out in 0..outs {
-                self.gradient[out * fan_in + index] +=
-                    sums[0][out / 16][out % 16] - sums[1][out / 16][out % 16];
+            for (out, gradient) in self.gradient.chunks_exact_mut(fan_in).enumerate() {
+                for (gradient, line) in gradient[first..first + count].iter_mut().zip(&line) {
+                    *gradient += line[out / 16][out % 16];
+                }
             }
         }
+    }
+}
+
+impl<const N: usize> WeightGradient<'_, N> {
+    /// The gradient of one input's weights, over all images.
+    #[inline(always)]
+    fn input_gradient<V: Vector>(&self, pixel: usize, channel: usize) -> [Row; N] {
+        let full = self.full;
+        let (pixels, channels) = (full.input.pixels(), full.input.channels);
+        let real = channels / if full.signed { 2 } else { 1 };
+        let fan_in = real * pixels;
+        let mut sums = [[Row::ZERO; N]; 2];
+        for record in self.records {
+            let len = record.steps * N;
+            let d = &record.d[self.chunk * len..][..len];
+            if !record.real.is_empty() {
+                for step in 0..record.steps {
+                    let value = record.real[step * fan_in + channel * pixels + pixel];
+                    for n in 0..N {
+                        let product = V::load(&d[step * N + n]).mul(V::splat(value));
+                        V::load(&sums[0][n]).add(product).store(&mut sums[0][n]);
+                    }
+                }
+                continue;
+            }
+            for (sign, sums) in sums.iter_mut().enumerate().take(channels / real) {
+                let row = pixel * channels + channel + sign * real;
+                let (start, end) = (record.rows.offsets[row] as usize, record.rows.offsets[row + 1] as usize);
+                FullWeights { d, steps: &record.rows.steps[start..end], row: sums }.add::<V>();
+            }
+        }
+        let [mut positive, negative] = sums;
+        if full.signed {
+            for (positive, negative) in positive.iter_mut().zip(&negative) {
+                V::load(positive).sub(V::load(negative)).store(positive);
+            }
+        }
+        positive
     }
 }
