@@ -22,8 +22,6 @@ fn main() {
     for (parameter, scale) in network.architecture.parameters().iter().zip(SCALES) {
         network.weights[parameter.offset..][..parameter.len].iter_mut().for_each(|w| *w *= scale);
     }
-    let f: f32 = std::env::var("SCALE").map_or(1.0, |x| x.parse().unwrap());
-    network.weights.iter_mut().for_each(|w| *w *= f);
     let shape = network.architecture.input();
     let images: Vec<Vec<f32>> = (0..BATCH)
         .map(|i| {

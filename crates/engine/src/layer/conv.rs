@@ -13,6 +13,7 @@ use crate::simd::backward::{ConvWalk, ConvWeights};
 use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
+use rayon::prelude::*;
 
 /// Bits of the longest code of a column of three pixels that is looked up rather than walked.
 const LONGEST_CODE: usize = 9;
@@ -127,53 +128,57 @@ impl Conv {
         self.walk.len()
     }
 
+    /// Writes the weights to the forward tiles and the backward rows, chunk by chunk.
     fn pack(&mut self, weights: &[f32]) {
-        let (blocks, size, rows, real) =
-            (self.blocks(), self.block_size(), self.tile_rows(), self.real_channels());
-        let (vectors, bits) = (self.vectors, self.code_bits());
-        for out in 0..self.output.channels {
-            let (chunk, vector, lane) = (out / (16 * vectors), out / 16 % vectors, out % 16);
-            for channel in 0..self.input.channels {
-                let sign = if channel < real { 1.0 } else { -1.0 };
-                let source = &weights[(out * real + channel % real) * 9..][..9];
-                let walk = &mut self.walk[out / 16 * self.input.channels + channel];
-                for (tap, &weight) in source.iter().enumerate() {
-                    walk[8 - tap][lane] = sign * weight;
-                    if bits.is_none() {
-                        let tile = (chunk * blocks + channel / 64) * rows;
-                        let row = tile + (tap % 3 * 3 + tap / 3) * size + channel % 64;
-                        self.tiles[row * vectors + vector][lane] = sign * weight;
+        let (size, rows, real) = (self.block_size(), self.tile_rows(), self.real_channels());
+        let (vectors, bits, channels) = (self.vectors, self.code_bits(), self.input.channels);
+        let tile_len = self.tiles.len() / self.chunks();
+        let tiles = self.tiles.par_chunks_mut(tile_len);
+        let walks = self.walk.par_chunks_mut(channels * vectors);
+        let outs = weights.par_chunks(16 * vectors * real * 9);
+        tiles.zip(walks).zip(outs).for_each(|((tiles, walk), weights)| {
+            for (out, weights) in weights.chunks_exact(real * 9).enumerate() {
+                let (vector, lane) = (out / 16, out % 16);
+                for channel in 0..channels {
+                    let sign = if channel < real { 1.0 } else { -1.0 };
+                    let walk = &mut walk[vector * channels + channel];
+                    for (tap, &weight) in weights[channel % real * 9..][..9].iter().enumerate() {
+                        walk[8 - tap][lane] = sign * weight;
+                        if bits.is_none() {
+                            let row = channel / 64 * rows + (tap % 3 * 3 + tap / 3) * size + channel % 64;
+                            tiles[row * vectors + vector][lane] = sign * weight;
+                        }
+                    }
+                }
+                for column in 0..3 * usize::from(bits.is_some()) {
+                    let entries = 1 << bits.unwrap_or(0);
+                    for code in 1..entries {
+                        // The sum without the highest bit is there already.
+                        let top = usize::BITS - 1 - usize::leading_zeros(code);
+                        let (row, channel) = (top as usize / real, top as usize % real);
+                        let at = |code: usize| (column * entries + code) * vectors + vector;
+                        let rest = tiles[at(code ^ 1 << top)][lane];
+                        tiles[at(code)][lane] = rest + weights[channel * 9 + 3 * row + column];
                     }
                 }
             }
-            for column in 0..3 * usize::from(bits.is_some()) {
-                let entries = 1 << bits.unwrap_or(0);
-                for code in 1..entries {
-                    // The sum without the highest bit is there already.
-                    let top = usize::BITS - 1 - usize::leading_zeros(code);
-                    let (row, channel) = (top as usize / real, top as usize % real);
-                    let at = |code: usize| ((chunk * 3 + column) * entries + code) * vectors + vector;
-                    let rest = self.tiles[at(code ^ 1 << top)][lane];
-                    self.tiles[at(code)][lane] =
-                        rest + weights[(out * real + channel) * 9 + 3 * row + column];
-                }
-            }
-        }
+        });
     }
 
     /// Adds a packed gradient to one in the order `[out, in, 3, 3]`.
     pub fn unpack(&self, packed: &[[Row; 9]], gradient: &mut [f32]) {
         let real = self.real_channels();
-        for (index, target) in gradient.chunks_exact_mut(9).enumerate() {
-            let (out, channel) = (index / real, index % real);
-            let row = out / 16 * self.input.channels + channel;
-            for (tap, value) in target.iter_mut().enumerate() {
-                *value += packed[row][8 - tap][out % 16];
-                if self.signed {
-                    *value -= packed[row + real][8 - tap][out % 16];
+        gradient.par_chunks_mut(9 * real).enumerate().for_each(|(out, gradient)| {
+            let rows = &packed[out / 16 * self.input.channels..][..self.input.channels];
+            for (channel, target) in gradient.chunks_exact_mut(9).enumerate() {
+                for (tap, value) in target.iter_mut().enumerate() {
+                    *value += rows[channel][8 - tap][out % 16];
+                    if self.signed {
+                        *value -= rows[channel + real][8 - tap][out % 16];
+                    }
                 }
             }
-        }
+        });
     }
 
     /// All steps of the layer: spikes to `out`, sums of squared weighted inputs to `squares`.
