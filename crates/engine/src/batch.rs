@@ -10,7 +10,7 @@ use crate::simd::Row;
 use crate::spikes::{Input, Shape};
 use crate::trace::Trace;
 use rayon::prelude::*;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Images of a group: they share each read of the fully connected weights.
 const GROUP: usize = 4;
@@ -19,14 +19,27 @@ const WAVE: usize = 16;
 
 /// Buffers to be used again by the next call. What they hold between calls has no effect on any result.
 #[derive(Debug, Default)]
-pub struct Scratch(Mutex<Vec<Workspace>>);
+pub struct Scratch {
+    workspaces: Pool<Workspace>,
+    gradients: Pool<GroupGradient>,
+}
 
-impl Scratch {
-    fn with<R>(&self, work: impl FnOnce(&mut Workspace) -> R) -> R {
-        let taken = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
-        let mut workspace = taken.unwrap_or_default();
-        let result = work(&mut workspace);
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(workspace);
+#[derive(Debug, Default)]
+struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Pool<T> {
+    fn items(&self) -> MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> T {
+        self.items().pop().unwrap_or_default()
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let mut item = self.take();
+        let result = work(&mut item);
+        self.items().push(item);
         result
     }
 }
@@ -93,7 +106,7 @@ pub fn infer<R: Send>(
         .into_par_iter()
         .map(|group| {
             let range = group * GROUP..samples.min((group + 1) * GROUP);
-            scratch.with(|workspace| {
+            scratch.workspaces.with(|workspace| {
                 for (slot, sample) in range.clone().enumerate() {
                     let trace = slot_trace(packed, workspace, slot, steps);
                     trace.masks = Masks::none();
@@ -132,7 +145,7 @@ pub fn train_batch<R: Send>(
     let mut measured = Vec::with_capacity(samples);
     let run = |group: usize| {
         let range = group * GROUP..samples.min((group + 1) * GROUP);
-        scratch.with(|workspace| {
+        scratch.workspaces.with(|workspace| {
             let mut labels = Vec::with_capacity(GROUP);
             for (slot, sample) in range.clone().enumerate() {
                 let trace = slot_trace(packed, workspace, slot, steps);
@@ -145,7 +158,9 @@ pub fn train_batch<R: Send>(
             }
             packed.forward(workspace, labels.len());
             let results: Vec<R> = range.zip(&workspace.traces).map(|(i, trace)| measure(i, trace)).collect();
-            Ok((results, packed.backward(workspace, &labels, mode, samples)))
+            let mut gradient = scratch.gradients.take();
+            packed.backward(workspace, &labels, mode, samples, &mut gradient);
+            Ok((results, gradient))
         })
     };
     let groups = samples.div_ceil(GROUP);
@@ -159,6 +174,7 @@ pub fn train_batch<R: Send>(
             parts.push(gradient);
         }
         gather(packed, &parts, gradients);
+        scratch.gradients.items().append(&mut parts);
     }
     Ok(measured)
 }

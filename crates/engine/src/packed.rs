@@ -63,6 +63,7 @@ struct Spiked {
 }
 
 /// What a group of images adds to the gradient.
+#[derive(Debug, Default)]
 pub(crate) struct GroupGradient {
     /// Packed gradients of the convolutions, in order.
     pub conv: Vec<Vec<[Row; 9]>>,
@@ -229,40 +230,45 @@ impl Packed {
         true
     }
 
-    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`.
+    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`, in place of what `gradient` holds.
     pub(crate) fn backward(
         &self,
         workspace: &mut Workspace,
         labels: &[usize],
         mode: Gradient,
         batch: usize,
-    ) -> GroupGradient {
+        gradient: &mut GroupGradient,
+    ) {
         let count = labels.len();
         let first_full = self.layers.iter().position(|l| matches!(l, PackedLayer::Full(_)));
         let first_full = first_full.expect("the output layer is fully connected");
-        let mut full = Vec::new();
+        let GroupGradient { conv, full } = gradient;
+        full.resize_with(self.layers.len() - first_full, Vec::new);
         for spiked in [&mut workspace.upper, &mut workspace.lower] {
             spiked.resize_with(count.max(spiked.len()), Spiked::default);
         }
         for i in (first_full..self.layers.len()).rev() {
-            full.push(self.backward_full(i, workspace, labels, mode, batch));
+            self.backward_full(i, workspace, labels, mode, batch, &mut full[i - first_full]);
             std::mem::swap(&mut workspace.upper, &mut workspace.lower);
         }
-        full.reverse();
-        let convs = self.layers[..first_full].iter().filter_map(|layer| match layer {
-            PackedLayer::Conv(conv) => Some(vec![[Row::ZERO; 9]; conv.gradient_len()]),
+        let lengths = self.layers[..first_full].iter().filter_map(|layer| match layer {
+            PackedLayer::Conv(conv) => Some(conv.gradient_len()),
             _ => None,
         });
-        let mut conv: Vec<_> = convs.collect();
+        let lengths: Vec<usize> = lengths.collect();
+        conv.resize_with(lengths.len(), Vec::new);
+        for (conv, len) in conv.iter_mut().zip(lengths) {
+            conv.clear();
+            conv.resize(len, [Row::ZERO; 9]);
+        }
         for image in 0..count {
             let mut next = conv.len();
             for i in (0..first_full).rev() {
-                self.backward_local(i, image, workspace, mode, &mut conv, &mut next);
+                self.backward_local(i, image, workspace, mode, conv, &mut next);
                 let Workspace { upper, lower, .. } = workspace;
                 std::mem::swap(&mut upper[image], &mut lower[image]);
             }
         }
-        GroupGradient { conv, full }
     }
 
     fn decay(&self, mode: Gradient) -> f32 {
@@ -280,18 +286,18 @@ impl Packed {
         labels: &[usize],
         mode: Gradient,
         batch: usize,
-    ) -> Vec<FullRecord> {
+        records: &mut Vec<FullRecord>,
+    ) {
         let PackedLayer::Full(full) = &self.layers[i] else { unreachable!("called for these layers only") };
         let Workspace { traces, upper, lower, derivatives, .. } = workspace;
-        let mut records = Vec::new();
-        for ((trace, &label), (upper, lower)) in
-            traces.iter().zip(labels).zip(upper.iter().zip(lower.iter_mut()))
+        records.resize_with(labels.len(), FullRecord::default);
+        for (((trace, &label), (upper, lower)), record) in
+            traces.iter().zip(labels).zip(upper.iter().zip(lower.iter_mut())).zip(records.iter_mut())
         {
             let steps = trace.steps();
             let listed = self.list_input(trace, i, lower);
-            let mut record = FullRecord::default();
             let real = (i == 0).then_some(&trace.input);
-            full.start_record(listed.then_some(&lower.events), real, steps, &mut record);
+            full.start_record(listed.then_some(&lower.events), real, steps, record);
             let scale = self.input_mask(trace, i).1;
             if i + 1 == self.layers.len() {
                 let error = |(class, &p): (usize, &f32)| {
@@ -299,12 +305,11 @@ impl Packed {
                     (f64::from(p) - target) / (steps as f64 * batch as f64)
                 };
                 let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
-                full.output_d(&error, scale, self.decay(mode), &mut record);
+                full.output_d(&error, scale, self.decay(mode), record);
             } else {
                 let up = self.upstream(trace, i, upper, scale, mode);
-                full.hidden_d(self.isa, &up, derivatives, &mut record);
+                full.hidden_d(self.isa, &up, derivatives, record);
             }
-            records.push(record);
         }
         if i > 0 {
             let mut gradients: Vec<Vec<f32>> = Vec::new();
@@ -314,12 +319,11 @@ impl Packed {
                 gradient.resize(lower.events.len(), 0.0);
                 gradients.push(gradient);
             }
-            full.input_gradients(self.isa, &records, &mut gradients);
+            full.input_gradients(self.isa, records, &mut gradients);
             for (lower, gradient) in lower.iter_mut().zip(gradients) {
                 lower.gradient = gradient;
             }
         }
-        records
     }
 
     /// What reaches layer `i` from above.
