@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time per synaptic operation against activity, time steps and threads, as Markdown tables.
 
-Usage: bench_scaling.py [LEAKLAB] [BATCH]      (default: target/release/leaklab, 16)
+Usage: bench_scaling.py [LEAKLAB] [BATCH]      (default: target/release/leaklab, 64)
 """
 
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 program = sys.argv[1] if len(sys.argv) > 1 else "target/release/leaklab"
-batch = sys.argv[2] if len(sys.argv) > 2 else "16"
+batch = sys.argv[2] if len(sys.argv) > 2 else "64"
 
 
 def bench(*flags: str) -> dict:

@@ -50,6 +50,12 @@ impl Spikes {
         self.bits.resize(pixels * steps * channels.div_ceil(64), 0);
     }
 
+    /// Makes this a train of the given size whose words hold anything, for a caller that writes them all.
+    pub(crate) fn reshape(&mut self, pixels: usize, steps: usize, channels: usize) {
+        (self.pixels, self.steps, self.channels) = (pixels, steps, channels);
+        self.bits.resize(pixels * steps * channels.div_ceil(64), 0);
+    }
+
     /// Pixels of the layer (1 for a fully connected one).
     pub fn pixels(&self) -> usize {
         self.pixels

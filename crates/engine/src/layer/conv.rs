@@ -195,7 +195,13 @@ impl Conv {
             ConvInput::Spikes(spikes, _) => spikes.steps(),
             ConvInput::Real(_, steps) => *steps,
         };
-        out.reset(self.output.pixels(), steps, self.output.channels);
+        match input {
+            // Four vectors are a whole word, which is written and not added to.
+            ConvInput::Spikes(..) if self.vectors == 4 => {
+                out.reshape(self.output.pixels(), steps, self.output.channels);
+            }
+            _ => out.reset(self.output.pixels(), steps, self.output.channels),
+        }
         workspace.squares.clear();
         workspace.squares.resize(steps, Row::ZERO);
         match *input {

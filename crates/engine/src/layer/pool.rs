@@ -28,7 +28,7 @@ pub(crate) fn forward(
     squares: &mut Vec<f64>,
 ) {
     let (steps, words) = (spikes.steps(), spikes.words_per_step());
-    out.reset(output.pixels(), steps, output.channels);
+    out.reshape(output.pixels(), steps, output.channels);
     let mut weighted = vec![0u64; steps];
     let needed = spikes_to_fire(scale);
     for y in 0..output.height {

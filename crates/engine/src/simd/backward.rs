@@ -174,21 +174,42 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
+        // Sixteen products wait for their sums over lanes.
+        let mut products = [Row::ZERO; 16];
+        let mut waiting = 0;
         for row in 0..self.offsets.len() - 1 {
             let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
             if start == end {
                 continue;
             }
             let weights: [V; N] = std::array::from_fn(|n| V::load(&self.rows[row * N + n]));
-            for (&step, &number) in self.steps[start..end].iter().zip(&self.numbers[start..end]) {
+            for (number, &step) in self.steps[start..end].iter().enumerate() {
                 let d = &self.d[usize::from(step) * N..][..N];
                 let mut product = weights[0].mul(V::load(&d[0]));
                 for n in 1..N {
                     product = weights[n].mul_add(V::load(&d[n]), product);
                 }
-                self.events[number as usize] += product.sum();
+                product.store(&mut products[waiting]);
+                waiting += 1;
+                if waiting == 16 {
+                    let end = start + number + 1;
+                    add_sums::<V>(&products, &self.numbers[end - 16..end], self.events);
+                    waiting = 0;
+                }
             }
         }
+        let end = self.steps.len();
+        add_sums::<V>(&products, &self.numbers[end - waiting..], self.events);
+    }
+}
+
+/// Adds the lanes of each product to the event of that number.
+#[inline(always)]
+fn add_sums<V: Vector>(products: &[Row; 16], numbers: &[u32], events: &mut [f32]) {
+    let mut sums = [0.0; 16];
+    lane_sums::<V>(products).store(&mut sums);
+    for (&number, sum) in numbers.iter().zip(sums) {
+        events[number as usize] += sum;
     }
 }
 

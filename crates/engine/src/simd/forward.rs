@@ -69,7 +69,7 @@ pub(crate) struct ConvForward<'a, const N: usize> {
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
-    /// The strip's spike words, `[pixel][step][word]`.
+    /// The strip's spike words, `[pixel][step][word]`, zero before the first chunk if chunks are less than a word.
     pub words: &'a mut [u64],
     /// Words per pixel and step.
     pub words_per_step: usize,
@@ -137,7 +137,7 @@ impl<const N: usize> ConvForward<'_, N> {
                     spikes |= u64::from(fired) << (16 * n);
                 }
                 sum.store(square);
-                *word |= spikes << shift;
+                *word = if N == 4 { spikes } else { *word | spikes << shift };
             }
         }
     }
@@ -338,7 +338,7 @@ pub(crate) struct CodeForward<'a, const N: usize> {
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
-    /// The row's spike words, `[pixel][step][word]`.
+    /// The row's spike words, `[pixel][step][word]`, zero before the first chunk if chunks are less than a word.
     pub words: &'a mut [u64],
     /// Words per pixel and step.
     pub words_per_step: usize,
@@ -385,7 +385,7 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
                     spikes |= u64::from(fired) << (16 * n);
                 }
                 sum.store(square);
-                *word |= spikes << shift;
+                *word = if N == 4 { spikes } else { *word | spikes << shift };
             }
         }
     }
