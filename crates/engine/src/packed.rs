@@ -167,6 +167,7 @@ impl Packed {
             PackedLayer::Pool => {
                 let spikes = below.last().expect("a pool is never the first layer");
                 pool::forward(
+                    self.isa,
                     layer.input,
                     layer.output,
                     spikes,

@@ -18,7 +18,9 @@ fn spikes_to_fire(scale: f32) -> u32 {
 }
 
 /// All steps of a pool: spikes to `out`, sums of squared inputs to `squares`.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn forward(
+    isa: Isa,
     input: Shape,
     output: Shape,
     spikes: &Spikes,
@@ -27,49 +29,71 @@ pub(crate) fn forward(
     out: &mut Spikes,
     squares: &mut Vec<f64>,
 ) {
-    let (steps, words) = (spikes.steps(), spikes.words_per_step());
-    out.reshape(output.pixels(), steps, output.channels);
-    let mut weighted = vec![0u64; steps];
+    out.reshape(output.pixels(), spikes.steps(), output.channels);
+    let mut weighted = vec![0u64; spikes.steps()];
     let needed = spikes_to_fire(scale);
-    for y in 0..output.height {
-        for x in 0..output.width {
-            let corner = 2 * y * input.width + 2 * x;
-            let pixels = [corner, corner + 1, corner + input.width, corner + input.width + 1];
-            for word in 0..words {
-                let keep = pixels.map(|p| keep.map_or(!0, |keep| keep[p * words + word]));
-                let (mut ones, mut twos) = (0u64, 0u64);
-                for step in 0..steps {
-                    let [a, b, c, d] = [0, 1, 2, 3]
-                        .map(|i| spikes.words()[(pixels[i] * steps + step) * words + word] & keep[i]);
-                    // Inputs of this step, in binary: `one + 2 two + 4 four`.
-                    let (ab, cd) = (a ^ b, c ^ d);
-                    let (one, carry) = (ab ^ cd, ab & cd);
-                    let (both_ab, both_cd) = (a & b, c & d);
-                    let (two, four) = (both_ab ^ both_cd ^ carry, both_ab & both_cd);
-                    weighted[step] += u64::from((one & !two).count_ones())
-                        + 4 * u64::from((two & !one).count_ones())
-                        + 9 * u64::from((one & two).count_ones())
-                        + 16 * u64::from(four.count_ones());
-                    // Added to the count; at most three are left over, so the sum is below eight.
-                    let carry_ones = ones & one;
-                    let sum_ones = ones ^ one;
-                    let sum_twos = twos ^ two ^ carry_ones;
-                    let sum_fours = four | (twos & two) | (carry_ones & (twos ^ two));
-                    let fired = match needed {
-                        4 => sum_fours,
-                        3 => sum_fours | (sum_twos & sum_ones),
-                        2 => sum_fours | sum_twos,
-                        _ => sum_fours | sum_twos | sum_ones,
-                    };
-                    (ones, twos) = (sum_ones & !fired, sum_twos & !fired);
-                    out.words_mut()[((y * output.width + x) * steps + step) * words + word] = fired;
+    vectorise(isa, Count { input, output, spikes, keep, needed, weighted: &mut weighted, out });
+    let quarter = f64::from(scale) * 0.25;
+    squares.clear();
+    squares.extend(weighted.iter().map(|&n| n as f64 * quarter * quarter));
+}
+
+struct Count<'a> {
+    input: Shape,
+    output: Shape,
+    spikes: &'a Spikes,
+    keep: Option<&'a [u64]>,
+    /// Spikes that make a neuron fire.
+    needed: u32,
+    /// Sum of the squared counts of each step, added to.
+    weighted: &'a mut [u64],
+    out: &'a mut Spikes,
+}
+
+impl Work for Count<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Count { input, output, spikes, keep, needed, weighted, out } = self;
+        let (steps, words) = (spikes.steps(), spikes.words_per_step());
+        for y in 0..output.height {
+            for x in 0..output.width {
+                let corner = 2 * y * input.width + 2 * x;
+                let pixels = [corner, corner + 1, corner + input.width, corner + input.width + 1];
+                for word in 0..words {
+                    let keep = pixels.map(|p| keep.map_or(!0, |keep| keep[p * words + word]));
+                    let (mut ones, mut twos) = (0u64, 0u64);
+                    for step in 0..steps {
+                        let [a, b, c, d] = [0, 1, 2, 3]
+                            .map(|i| spikes.words()[(pixels[i] * steps + step) * words + word] & keep[i]);
+                        // Inputs of this step, in binary: `one + 2 two + 4 four`.
+                        let (ab, cd) = (a ^ b, c ^ d);
+                        let (one, carry) = (ab ^ cd, ab & cd);
+                        let (both_ab, both_cd) = (a & b, c & d);
+                        let (two, four) = (both_ab ^ both_cd ^ carry, both_ab & both_cd);
+                        weighted[step] += u64::from((one & !two).count_ones())
+                            + 4 * u64::from((two & !one).count_ones())
+                            + 9 * u64::from((one & two).count_ones())
+                            + 16 * u64::from(four.count_ones());
+                        // Added to the count; at most three are left over, so the sum is below eight.
+                        let carry_ones = ones & one;
+                        let sum_ones = ones ^ one;
+                        let sum_twos = twos ^ two ^ carry_ones;
+                        let sum_fours = four | (twos & two) | (carry_ones & (twos ^ two));
+                        let fired = match needed {
+                            4 => sum_fours,
+                            3 => sum_fours | (sum_twos & sum_ones),
+                            2 => sum_fours | sum_twos,
+                            _ => sum_fours | sum_twos | sum_ones,
+                        };
+                        (ones, twos) = (sum_ones & !fired, sum_twos & !fired);
+                        out.words_mut()[((y * output.width + x) * steps + step) * words + word] = fired;
+                    }
                 }
             }
         }
     }
-    let quarter = f64::from(scale) * 0.25;
-    squares.clear();
-    squares.extend(weighted.iter().map(|&n| n as f64 * quarter * quarter));
 }
 
 /// Bits of a `d` that nothing was written to: a NaN that no arithmetic gives.
@@ -173,7 +197,7 @@ mod tests {
         }
         for scale in [1.0f32, 1.25, 2.0, 5.0] {
             let (mut out, mut squares) = (Spikes::default(), Vec::new());
-            forward(input, output, &spikes, None, scale, &mut out, &mut squares);
+            forward(Isa::best(), input, output, &spikes, None, scale, &mut out, &mut squares);
             for channel in 0..64 {
                 let mut potential = 0.0f64;
                 for step in 0..steps {
