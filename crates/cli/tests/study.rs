@@ -10,6 +10,8 @@ const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8
     seeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\ntime_steps = 12\n\
     noise = [\"gaussian/pixel\"]\n";
 
+const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
+
 fn leaklab(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leaklab"));
     command.args(arguments);
@@ -122,6 +124,42 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
         assert!(plan.contains(word), "{plan}");
     }
     assert!(!out.exists());
+}
+
+#[test]
+fn a_program_gets_one_object() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    let out_text = out.to_string_lossy().into_owned();
+    let object = |more: &[&str]| {
+        let done = output(&[&["study", &file, "--out", &out_text, "--json"], more].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        serde_json::from_slice::<serde_json::Value>(&done.stdout).expect("standard output is one JSON object")
+    };
+    let plan = object(&["--dry-run"]);
+    assert!(!out.exists());
+    assert_eq!((plan["study"].as_str(), plan["epochs"].as_u64()), (Some("small"), Some(3)));
+    assert_eq!(plan["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(plan["runs"][0]["epochs"], 0);
+    assert!(plan["seconds"].as_f64().unwrap() > 0.0 && plan["bytes"].as_u64().unwrap() > 0);
+
+    let done = object(&[]);
+    assert_eq!(Path::new(done["report"].as_str().unwrap()), out.join("report.html"));
+    assert!(done["seconds"].as_f64().unwrap() > 0.0);
+    let runs = done["runs"].as_array().unwrap();
+    let taus: Vec<&str> = runs.iter().map(|run| run["tau"].as_str().unwrap()).collect();
+    assert_eq!(taus, ["30", "inf", "30", "inf"]);
+    for run in runs {
+        assert_eq!(run["epochs"], 3);
+        assert!((0.0..=1.0).contains(&run["test_accuracy"].as_f64().unwrap()));
+        assert!(Path::new(run["run"].as_str().unwrap()).join("run.toml").is_file());
+    }
+    let claims = done["claims"].as_array().unwrap();
+    for claim in claims {
+        assert!(WORDS.contains(&claim["verdict"].as_str().unwrap()), "{claim}");
+    }
+    assert!(claims.iter().any(|claim| claim["claim"] == "2 gaussian/pixel"));
+    assert_eq!(object(&["--dry-run"])["runs"][3]["epochs"], 3);
 }
 
 #[test]
