@@ -148,8 +148,9 @@ fn text(table: &Table) -> String {
         Cell::Number(x) => number(*x),
         Cell::Text(s) => shorten(s.clone()),
     };
-    // The rule of a claim is a paragraph; it is in the files and in the report.
-    let columns: Vec<usize> = (0..table.columns.len()).filter(|&i| table.columns[i].name != "rule").collect();
+    // A claim's rule is a paragraph and its reason a sentence; they are in the files and on the page.
+    let shown = |i: &usize| !["rule", "reason"].contains(&table.columns[*i].name.as_str());
+    let columns: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
     let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
     let rows = table.rows.iter().take(SHOWN_ROWS);
     lines.extend(rows.map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
