@@ -81,7 +81,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let begun = Instant::now();
     let silent = arguments.quiet || arguments.json;
     let options = Options { command: command(&arguments), checkpoint_minutes: arguments.checkpoint_minutes };
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let refresh = arguments.watch.then_some(REFRESH_SECONDS);
     let written = Mutex::new(None::<Instant>);
     // A page that cannot be written while the study runs is no reason to stop it: the last one must be.
