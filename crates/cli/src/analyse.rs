@@ -1,13 +1,15 @@
 //! `leaklab analyse`.
 
 use crate::Outcome;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::images::Images;
+use crate::interrupt::Interrupt;
+use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::{Advance, Analysis, Options, analyse};
+use leaklab_lab::config::noise_name;
 use leaklab_lab::run::Weights;
 use leaklab_lab::train::threads;
 use leaklab_record::{Cell, Table};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,9 +31,15 @@ pub struct Arguments {
     /// Use this many test images, class-balanced, in place of what the run's settings say.
     #[arg(long, value_name = "N")]
     images: Option<std::num::NonZeroUsize>,
+    /// Noises to test besides those of the run's settings, such as deletion/channel,jitter/channel.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    noise: Vec<String>,
     /// Take the weights of the epoch with the highest test accuracy in place of the last ones.
     #[arg(long)]
     best: bool,
+    /// Folder that holds the data sets, in place of what the run's settings say.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Threads to work with; no result depends on it.
     #[arg(long, value_name = "N")]
     threads: Option<std::num::NonZeroUsize>,
@@ -76,16 +84,29 @@ pub fn run(arguments: Arguments) -> Outcome {
             }
             let options = Options {
                 images: arguments.images.map(std::num::NonZeroUsize::get),
+                noise: noises(&arguments.noise)?,
+                data_dir: arguments.data_dir,
                 weights: if arguments.best { Weights::Best } else { Weights::Last },
                 pool: Arc::new(threads(arguments.threads.map(std::num::NonZeroUsize::get))?),
             };
-            let mut bar = Bar::new(!arguments.quiet && std::io::stderr().is_terminal());
-            let tables = analyse(&run, &analyses, &options, &mut |advance| bar.show(advance));
-            bar.clear();
+            let mut images = Images::new(arguments.quiet);
+            let interrupt = Interrupt::listen("finishing the images under way; finished conditions are kept");
+            let tables = analyse(&run, &analyses, &options, &mut |advance: &Advance| {
+                images.show(&advance.condition, advance.done, advance.total);
+                !interrupt.asked()
+            });
+            images.clear();
             print(&tables?, arguments.json, arguments.quiet, &run.join("analysis"))
         }
         (None, None) => Err(crate::usage("give a run folder and an analysis")),
     }
+}
+
+/// The noises that were named.
+fn noises(names: &[String]) -> Result<Vec<(Noise, Scenario)>, Box<dyn std::error::Error>> {
+    let named =
+        names.iter().map(|name| noise_name(name).map_err(|e| crate::usage(format!("--noise {name}: {e}"))));
+    named.collect()
 }
 
 fn run_compare(arguments: CompareArguments) -> Outcome {
@@ -148,8 +169,9 @@ fn text(table: &Table) -> String {
         Cell::Number(x) => number(*x),
         Cell::Text(s) => shorten(s.clone()),
     };
-    // The rule of a claim is a paragraph; it is in the files and in the report.
-    let columns: Vec<usize> = (0..table.columns.len()).filter(|&i| table.columns[i].name != "rule").collect();
+    // A claim's rule is a paragraph and its reason a sentence; they are in the files and on the page.
+    let shown = |i: &usize| !["rule", "reason"].contains(&table.columns[*i].name.as_str());
+    let columns: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
     let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
     let rows = table.rows.iter().take(SHOWN_ROWS);
     lines.extend(rows.map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
@@ -179,33 +201,5 @@ fn number(x: f64) -> String {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     } else {
         format!("{x:.3e}")
-    }
-}
-
-/// Progress on a terminal: images shown, condition, time to go.
-struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    fn new(visible: bool) -> Self {
-        Bar(visible.then(|| {
-            let style = ProgressStyle::with_template("{msg:24} {bar:30} {pos}/{len} images, {eta} to go")
-                .expect("a template of indicatif's own words");
-            ProgressBar::new(0).with_style(style)
-        }))
-    }
-
-    fn show(&mut self, advance: &Advance) -> bool {
-        if let Some(bar) = &self.0 {
-            bar.set_length(advance.total);
-            bar.set_message(advance.condition.clone());
-            bar.set_position(advance.done);
-        }
-        true
-    }
-
-    fn clear(&mut self) {
-        if let Some(bar) = self.0.take() {
-            bar.finish_and_clear();
-        }
     }
 }

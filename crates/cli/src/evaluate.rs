@@ -1,5 +1,6 @@
 //! `leaklab evaluate`.
 
+use crate::images::Images;
 use crate::{Outcome, usage};
 use leaklab_engine::noise::{Noise, NoiseError, Scenario};
 use leaklab_engine::{Isa, Packed};
@@ -31,6 +32,9 @@ pub struct Arguments {
     /// Show this many images only, class-balanced.
     #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
+    /// Folder that holds the data sets, in place of what the run's settings say.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Threads to use; no result depends on it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -46,6 +50,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     if let Some(notice) = &run.notice {
         eprintln!("warning: {notice}");
     }
+    run.config.data_dir = arguments.data_dir.clone().or(run.config.data_dir);
     let limit = arguments.limit.map(|n| n as usize);
     if arguments.train {
         run.config.train_limit = limit.or(run.config.train_limit);
@@ -66,7 +71,12 @@ pub fn run(arguments: Arguments) -> Outcome {
     presentation.encoding = presentation.encoding.with_noise(noise);
     let packed = Packed::new(&run.network, Isa::best())?;
     let split = if arguments.train { &dataset.train } else { &dataset.test };
-    let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |_| true)?;
+    let mut images = Images::new(false);
+    let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |done| {
+        images.show("evaluating", done as u64, split.len() as u64);
+        true
+    })?;
+    images.clear();
     let evaluation = evaluation.ok_or("the evaluation was stopped")?;
     let condition = match (named, noise) {
         (Some((noise, scenario)), Some(setting)) => {

@@ -1,13 +1,15 @@
 //! `leaklab import`.
 
+use crate::images::Images;
 use crate::{Outcome, usage};
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::config::{RunConfig, Settings};
-use leaklab_lab::evaluate::{evaluate, presentation};
+use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, nir};
 use leaklab_lab::run::load_dataset;
 use leaklab_lab::train::threads;
 use leaklab_record::number_text;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Read a network of another tool from a NIR graph.
@@ -33,6 +35,12 @@ pub struct Arguments {
     /// Steps per image of that evaluation, in place of the data set's default.
     #[arg(long, requires = "evaluate", value_parser = clap::value_parser!(u64).range(1..))]
     time_steps: Option<u64>,
+    /// Folder that holds the data sets.
+    #[arg(long, value_name = "DIR", requires = "evaluate")]
+    data_dir: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the subcommand.
@@ -49,6 +57,78 @@ pub fn run(arguments: Arguments) -> Outcome {
         integrate_output: arguments.integrate_output,
     };
     let Imported { network, notes } = exchange::import(&graph, &options)?;
+    let mut model = Model::bare(network);
+    model.figures.notes = notes;
+    if let Some(path) = &arguments.out {
+        model.write(path)?;
+    }
+    let evaluated =
+        arguments.evaluate.as_ref().map(|dataset| show(&model, dataset, &arguments)).transpose()?;
+    if arguments.json {
+        println!("{}", object(&model, &arguments, evaluated.as_ref()));
+    } else {
+        print(&model, &arguments, evaluated.as_ref());
+    }
+    Ok(())
+}
+
+/// Evaluates the network on a data set, shown as the data set's own study shows it.
+fn show(
+    model: &Model,
+    dataset: &str,
+    arguments: &Arguments,
+) -> Result<(RunConfig, Evaluation), Box<dyn std::error::Error>> {
+    let mut settings = Settings::default();
+    settings.set("dataset", dataset);
+    settings.set("network", model.config.network.as_str());
+    settings.set("tau", model.network.neuron.tau);
+    if let Some(steps) = arguments.time_steps {
+        settings.set("time_steps", steps as i64);
+    }
+    if let Some(folder) = &arguments.data_dir {
+        settings.set("data_dir", folder.to_string_lossy().as_ref());
+    }
+    let config = RunConfig::resolve(settings).map_err(usage)?;
+    let dataset = load_dataset(&config)?;
+    let packed = Packed::new(&model.network, Isa::best())?;
+    let presentation = presentation(&config, &dataset);
+    let mut images = Images::new(false);
+    let total = dataset.test.len() as u64;
+    let pool = threads(None)?;
+    let evaluation = evaluate(&packed, &config.network, &presentation, &dataset.test, &pool, &mut |done| {
+        images.show("evaluating", done as u64, total);
+        true
+    })?;
+    images.clear();
+    Ok((config, evaluation.ok_or("the evaluation was stopped")?))
+}
+
+fn object(model: &Model, arguments: &Arguments, evaluated: Option<&(RunConfig, Evaluation)>) -> Value {
+    let network = &model.network;
+    let evaluation = evaluated.map(|(config, evaluation)| {
+        json!({
+            "dataset": config.dataset,
+            "time_steps": config.time_steps,
+            "images": evaluation.images,
+            "accuracy": evaluation.accuracy(),
+            "spike_rate": evaluation.spike_rate,
+            "synops": evaluation.synops,
+        })
+    });
+    json!({
+        "file": arguments.file,
+        "network": network.architecture.to_string(),
+        "tau": number_text(network.neuron.tau),
+        "v_th": network.neuron.v_th,
+        "weights": network.weights.len(),
+        "notes": model.figures.notes,
+        "out": arguments.out,
+        "evaluation": evaluation,
+    })
+}
+
+fn print(model: &Model, arguments: &Arguments, evaluated: Option<&(RunConfig, Evaluation)>) {
+    let network = &model.network;
     println!(
         "{}: {}, tau {}, v_th {}, {} weights",
         arguments.file.display(),
@@ -57,44 +137,20 @@ pub fn run(arguments: Arguments) -> Outcome {
         network.neuron.v_th,
         network.weights.len()
     );
-    for note in &notes {
+    for note in &model.figures.notes {
         println!("note: {note}");
     }
-    let mut model = Model::bare(network);
-    model.figures.notes = notes;
     if let Some(path) = &arguments.out {
-        model.write(path)?;
         println!("{}: model.safetensors, config.json, README.md", path.display());
     }
-    match &arguments.evaluate {
-        Some(dataset) => show(&model, dataset, arguments.time_steps),
-        None => Ok(()),
+    if let Some((config, evaluation)) = evaluated {
+        println!(
+            "accuracy {:.2} % on {} test images of {}, {} steps, spike_rate {:.3} %",
+            100.0 * evaluation.accuracy(),
+            evaluation.images,
+            config.dataset,
+            config.time_steps,
+            100.0 * evaluation.spike_rate
+        );
     }
-}
-
-/// Evaluates the network on a data set, shown as the data set's own study shows it.
-fn show(model: &Model, dataset: &str, time_steps: Option<u64>) -> Outcome {
-    let mut settings = Settings::default();
-    settings.set("dataset", dataset);
-    settings.set("network", model.config.network.as_str());
-    settings.set("tau", model.network.neuron.tau);
-    if let Some(steps) = time_steps {
-        settings.set("time_steps", steps as i64);
-    }
-    let config = RunConfig::resolve(settings).map_err(usage)?;
-    let dataset = load_dataset(&config)?;
-    let packed = Packed::new(&model.network, Isa::best())?;
-    let presentation = presentation(&config, &dataset);
-    let pool = threads(None)?;
-    let evaluation = evaluate(&packed, &config.network, &presentation, &dataset.test, &pool, &mut |_| true)?;
-    let evaluation = evaluation.ok_or("the evaluation was stopped")?;
-    println!(
-        "accuracy {:.2} % on {} test images of {}, {} steps, spike_rate {:.3} %",
-        100.0 * evaluation.accuracy(),
-        evaluation.images,
-        config.dataset,
-        config.time_steps,
-        100.0 * evaluation.spike_rate
-    );
-    Ok(())
 }

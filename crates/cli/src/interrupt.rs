@@ -10,15 +10,17 @@ pub struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens to Ctrl-C, and to a request to terminate, from now on. Where the system does not allow that, Ctrl-C ends the
     /// program as usual, and loses nothing older than the last checkpoint.
-    pub fn listen() -> Self {
+    ///
+    /// `doing` tells the user what is done about it.
+    pub fn listen(doing: &'static str) -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let asked = flag.clone();
         let _ = ctrlc::set_handler(move || {
             if asked.swap(true, Ordering::SeqCst) {
-                eprintln!("\nleaklab: left at once; everything up to the last checkpoint is safe");
+                eprintln!("\nleaklab: left at once; what was on disk is safe");
                 std::process::exit(1);
             }
-            eprintln!("\nleaklab: finishing the batch and writing a checkpoint; once more to leave at once");
+            eprintln!("\nleaklab: {doing}; once more to leave at once");
         });
         Interrupt(flag)
     }

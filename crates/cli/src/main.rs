@@ -6,6 +6,7 @@ mod bench;
 mod data;
 mod evaluate;
 mod export;
+mod images;
 mod import;
 mod interrupt;
 mod network;

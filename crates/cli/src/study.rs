@@ -1,5 +1,6 @@
 //! `leaklab study`: plan, progress and page; the work is in `leaklab_lab::study`.
 
+mod object;
 mod progress;
 
 use crate::interrupt::Interrupt;
@@ -47,8 +48,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     checkpoint_minutes: f64,
     /// Print the page's path only.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     quiet: bool,
+    /// Print one JSON object at the end: the page's path, the runs, the verdicts; with --dry-run, the plan.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the subcommand.
@@ -65,14 +69,19 @@ pub fn run(arguments: Arguments) -> Outcome {
         StudyError::Other { .. } => usage(error),
         error => error.into(),
     })?;
-    if !arguments.quiet || arguments.dry_run {
-        print_plan(&plan, &folder);
+    match (arguments.json, arguments.dry_run) {
+        (true, true) => println!("{}", object::plan(&plan, &folder)),
+        (true, false) => {}
+        (false, _) if arguments.quiet && !arguments.dry_run => {}
+        (false, _) => print_plan(&plan, &folder),
     }
     if arguments.dry_run {
         return Ok(());
     }
+    let begun = Instant::now();
+    let silent = arguments.quiet || arguments.json;
     let options = Options { command: command(&arguments), checkpoint_minutes: arguments.checkpoint_minutes };
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let refresh = arguments.watch.then_some(REFRESH_SECONDS);
     let written = Mutex::new(None::<Instant>);
     // A page that cannot be written while the study runs is no reason to stop it: the last one must be.
@@ -85,7 +94,7 @@ pub fn run(arguments: Arguments) -> Outcome {
             *written = Some(Instant::now());
         }
     };
-    let progress = Progress::new(&plan, arguments.quiet);
+    let progress = Progress::new(&plan, silent);
     let watcher = |event: &Event| {
         progress.show(event);
         match event {
@@ -116,7 +125,11 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
     }
     let page = leaklab_report::study::write(folder.path(), None)?;
-    if !arguments.quiet {
+    if arguments.json {
+        println!("{}", object::done(&plan, &folder, &page, begun.elapsed())?);
+        return Ok(());
+    }
+    if !silent {
         println!("Open the page in a browser:");
     }
     println!("{}", page.display());
@@ -183,9 +196,10 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         lanes => format!(", {lanes} runs at a time"),
     };
     println!(
-        "  time    about {} on {} threads{at_a_time} (from a short measurement)",
+        "  time    about {} on {} thread{}{at_a_time} (from a short measurement)",
         progress::duration(plan.seconds()),
-        plan.threads
+        plan.threads,
+        if plan.threads == 1 { "" } else { "s" }
     );
     println!("  disk    about {} MB in {}", (plan.bytes / 1_000_000).max(1), folder.path().display());
 }

@@ -26,7 +26,7 @@ pub struct Arguments {
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     settings: Vec<String>,
     /// Folder that holds the data sets.
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
@@ -57,10 +57,11 @@ pub fn run(arguments: Arguments) -> Outcome {
         threads: arguments.threads.map(usize::from),
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
+        data_dir: arguments.data_dir.clone(),
     };
     let style = Style::choose(arguments.quiet, arguments.json);
     let mut progress = Progress::new(style);
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let mut report = |event: train::Event| {
         progress.show(&event);
         if interrupt.asked() { Control::Stop } else { Control::Continue }

@@ -44,6 +44,9 @@ fn analyses_and_compares_runs() {
     assert_eq!(done(here, &["analyse", run, "spectrum", "--quiet"]), "");
     assert!(here.join(run).join("analysis/critical_frequency.csv").is_file());
 
+    let printed = done(here, &["analyse", run, "robustness", "--noise", "deletion/channel"]);
+    assert!(printed.contains("deletion"), "{printed}");
+
     let printed = done(here, &["analyse", "compare", "study"]);
     assert!(printed.contains("not enough evidence"), "{printed}");
     assert!(here.join("study/compare/claims.json").is_file());
@@ -69,6 +72,9 @@ fn wrong_usage_is_2_and_failure_1() {
         leaklab(folder.path(), &["analyse", "nowhere", "all", "--images", "0"]).status.code(),
         Some(2)
     );
+    let output = leaklab(folder.path(), &["analyse", "nowhere", "all", "--noise", "deletion"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("such as gaussian/pixel"), "{}", text(&output.stderr));
     let output = leaklab(folder.path(), &["analyse", "compare", "nowhere"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }

@@ -10,6 +10,8 @@ const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8
     seeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\ntime_steps = 12\n\
     noise = [\"gaussian/pixel\"]\n";
 
+const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
+
 fn leaklab(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leaklab"));
     command.args(arguments);
@@ -111,6 +113,26 @@ fn killed_and_resumed_it_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn a_watched_page_reads_itself_again_until_the_study_ends() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    let page = out.join("report.html");
+    let refreshes =
+        || fs::read_to_string(&page).is_ok_and(|text| text.contains("<html lang=\"en\" data-refresh="));
+    let mut child = leaklab(&["study", &file, "--out", &out.to_string_lossy(), "--watch"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut seen = false;
+    while child.try_wait().unwrap().is_none() {
+        seen |= refreshes();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(child.wait().unwrap().success());
+    assert!(seen && page.is_file() && !refreshes());
+}
+
+#[test]
 fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
     let (folder, file) = small();
     let out = folder.path().join("out");
@@ -122,6 +144,43 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
         assert!(plan.contains(word), "{plan}");
     }
     assert!(!out.exists());
+}
+
+#[test]
+fn a_program_gets_one_object() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    let out_text = out.to_string_lossy().into_owned();
+    let object = |more: &[&str]| {
+        let done = output(&[&["study", &file, "--out", &out_text, "--json"], more].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        serde_json::from_slice::<serde_json::Value>(&done.stdout).expect("standard output is one JSON object")
+    };
+    let plan = object(&["--dry-run"]);
+    assert!(!out.exists());
+    assert_eq!((plan["study"].as_str(), plan["epochs"].as_u64()), (Some("small"), Some(3)));
+    assert_eq!(plan["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(plan["runs"][0]["epochs"], 0);
+    assert!(plan["seconds"].as_f64().unwrap() > 0.0 && plan["bytes"].as_u64().unwrap() > 0);
+
+    let done = object(&[]);
+    assert_eq!(Path::new(done["report"].as_str().unwrap()), out.join("report.html"));
+    assert!(done["seconds"].as_f64().unwrap() > 0.0);
+    let runs = done["runs"].as_array().unwrap();
+    let taus: Vec<&str> = runs.iter().map(|run| run["tau"].as_str().unwrap()).collect();
+    assert_eq!(taus, ["30", "inf", "30", "inf"]);
+    for run in runs {
+        assert_eq!(run["epochs"], 3);
+        assert!((0.0..=1.0).contains(&run["test_accuracy"].as_f64().unwrap()));
+        assert!(Path::new(run["run"].as_str().unwrap()).join("run.toml").is_file());
+    }
+    let claims = done["claims"].as_array().unwrap();
+    for claim in claims {
+        assert!(WORDS.contains(&claim["verdict"].as_str().unwrap()), "{claim}");
+    }
+    assert!(claims.iter().any(|claim| claim["claim"] == "2 gaussian/pixel"));
+    // The data sets may move while a study rests.
+    assert_eq!(object(&["--dry-run", "--data-dir", "elsewhere"])["runs"][3]["epochs"], 3);
 }
 
 #[test]
@@ -137,6 +196,7 @@ fn wrong_usage_is_told_in_one_sentence_with_exit_code_2() {
         (vec!["study", &file, "--set", "epoks=3"], "unknown key `epoks`"),
         (vec!["study", &file, "--out", &out, "--set", "epochs=4"], "choose another --out"),
         (vec!["study", &file, "--threads", "0"], "threads"),
+        (vec!["study", &file, "--quiet", "--json"], "cannot be used with"),
     ] {
         let done = output(&arguments);
         let message = text(&done.stderr);

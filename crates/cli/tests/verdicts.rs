@@ -137,7 +137,7 @@ fn page(made: Made, small_tau: &[f64]) -> String {
         }
     }
     for (seed, &accuracy) in small_tau.iter().enumerate() {
-        runs.push(write_run(folder.path(), 5.0, seed + 1, Numbers { accuracy, ..numbers(0, seed) }));
+        runs.push(write_run(folder.path(), 5.0, seed + 1, Numbers { accuracy, ..numbers(0, seed % 3) }));
     }
     compare_folders(&runs, &folder.path().join("compare")).unwrap();
     let taus = if small_tau.is_empty() { "30.0, 100.0, inf" } else { "5.0, 30.0, 100.0, inf" };
@@ -163,6 +163,16 @@ fn each_claim_holds_fails_and_is_undecided() {
         (Made::Undecided, "not enough evidence", "cannot tell"),
     ] {
         let html = page(made, &[]);
+        let reason = match made {
+            Made::Hold => "<span class=\"reason\">The whole interval lies above 0.</span>",
+            Made::Fail => {
+                "<span class=\"reason\">The whole interval lies below 0: the opposite of the claim.</span>"
+            }
+            Made::Undecided => {
+                "<span class=\"reason\">The interval includes both 0 and an effect of one percentage point as claimed.</span>"
+            }
+        };
+        assert!(html.contains(reason), "{made:?}: the reason is not said");
         for claim in 1..=6 {
             let verdicts = shown(&html, claim);
             assert!(!verdicts.is_empty());
@@ -176,7 +186,7 @@ fn each_claim_holds_fails_and_is_undecided() {
 #[test]
 fn claim_7_holds_fails_and_is_undecided() {
     assert_eq!(shown(&page(Made::Hold, &[0.1, 0.1, 0.1]), 7), ["holds"]);
-    assert_eq!(shown(&page(Made::Hold, &[0.9, 0.9, 0.9]), 7), ["does not hold"]);
+    assert_eq!(shown(&page(Made::Hold, &[0.9, 0.9, 0.9, 0.9]), 7), ["does not hold"]);
     assert_eq!(shown(&page(Made::Hold, &[0.9, 0.9, 0.1]), 7), ["not enough evidence"]);
     assert_eq!(shown(&page(Made::Hold, &[]), 7), ["not enough evidence"]);
 }

@@ -35,7 +35,8 @@ fn train_run(folder: &Path, tau: &str, seed: u64) -> PathBuf {
 }
 
 fn options(count: usize) -> Options {
-    Options { images: None, weights: Weights::Last, pool: Arc::new(threads(Some(count)).unwrap()) }
+    let pool = Arc::new(threads(Some(count)).unwrap());
+    Options { images: None, noise: Vec::new(), weights: Weights::Last, data_dir: None, pool }
 }
 
 fn all(run: &Path, count: usize) -> Vec<Table> {
@@ -170,6 +171,20 @@ fn a_limit_takes_part_of_the_images() {
 }
 
 #[test]
+fn other_noises_can_be_tested_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "30", 5);
+    let device = [(Noise::Deletion, Scenario::Channel), (Noise::Gaussian, Scenario::Pixel)];
+    let more = Options { noise: device.into(), ..options(2) };
+    let tables = analyse(&run, &[Analysis::Robustness], &more, &mut |_| true).unwrap();
+    assert_eq!(tables[0].rows.len(), 3 * 9, "gaussian/pixel is not tested twice");
+    let row =
+        tables[0].rows.iter().find(|row| row[0].text() == Some("deletion") && row[2].number() == Some(8.0));
+    let noisy = evaluation(&run, Some((Noise::Deletion, Scenario::Channel, 8)));
+    assert_eq!(tables[0].cell(row.unwrap(), "sse").number(), Some(noisy.sse));
+}
+
+#[test]
 fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
     let folder = tempfile::tempdir().unwrap();
     let runs: Vec<PathBuf> = [("30", 1), ("inf", 1), ("30", 2), ("inf", 2)]
@@ -202,8 +217,11 @@ fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
         ("generalisation_by_tau", "tau epoch train_sse test_sse"),
         ("norm_by_tau", "layer tau mean low high"),
         ("critical_by_tau", "tau condition mean low high seeds paper"),
-        ("tradeoff", "tau synops energy robustness accuracy pareto"),
-        ("claims", "claim statement paper ours low high verdict rule"),
+        ("tradeoff", "tau synops synops_error energy robustness robustness_error accuracy pareto"),
+        (
+            "claims",
+            "claim statement paper ours low high smallest verdict case reason rule quantity unit seeds",
+        ),
     ];
     for (name, columns) in promised {
         let table = find(&tables, name);

@@ -60,7 +60,7 @@ fn run(tau: f64, seed: u64, n: Numbers) -> RunRecord {
     let tables = [
         table(
             "robustness",
-            &["noise", "scenario", "severity", "level", "accuracy", "accuracy_low"],
+            &["noise", "scenario", "severity", "level", "images", "accuracy", "accuracy_low"],
             (0..=8)
                 .map(|severity| {
                     let accuracy = n.accuracy * (1.0 - f64::from(severity) / 8.0 * (1.0 - n.area));
@@ -70,6 +70,7 @@ fn run(tau: f64, seed: u64, n: Numbers) -> RunRecord {
                         "pixel".into(),
                         Cell::Integer(severity.into()),
                         0.1.into(),
+                        images.into(),
                         accuracy.into(),
                         low.into(),
                     ]
@@ -138,11 +139,15 @@ fn claims(runs: &[RunRecord]) -> Table {
     compare(runs).unwrap().into_iter().find(|t| t.name == "claims").unwrap()
 }
 
-fn verdict(runs: &[RunRecord], claim: &str) -> String {
+fn entry(runs: &[RunRecord], claim: &str, column: &str) -> String {
     let table = claims(runs);
     let row = table.rows.iter().find(|row| row[0].text() == Some(claim));
     let row = row.unwrap_or_else(|| panic!("no claim {claim}"));
-    table.cell(row, "verdict").text().unwrap().to_owned()
+    table.cell(row, column).text().unwrap().to_owned()
+}
+
+fn verdict(runs: &[RunRecord], claim: &str) -> String {
+    entry(runs, claim, "verdict")
 }
 
 /// Checks one claim in three studies: made to hold, made to fail, drowned in jitter.
@@ -167,8 +172,51 @@ fn claim_1_equal_accuracy() {
     assert_eq!(verdict(&with(0.001, 0.001), "1"), "holds");
     assert_eq!(verdict(&with(0.02, 0.001), "1"), "does not hold");
     assert_eq!(verdict(&with(0.001, 0.03), "1"), "not enough evidence");
+    assert_eq!(entry(&with(0.001, 0.03), "1", "case"), "undecided");
     let single: Vec<RunRecord> = with(0.0, 0.0).into_iter().filter(|run| run.seed == 1).collect();
     assert_eq!(verdict(&single, "1"), "not enough evidence");
+}
+
+#[test]
+fn claim_1_shows_a_pair_that_decides() {
+    // 30 and 100 surely differ; 100 and inf are far apart in the mean, but not surely.
+    let runs = study(|n, rank, j| {
+        n.accuracy = [0.95, 0.92, 0.85][rank as usize] + [0.0, 0.0, 0.1][rank as usize] * j
+    });
+    assert_eq!(entry(&runs, "1", "case"), "different");
+    assert!(entry(&runs, "1", "quantity").ends_with("tau 30 minus 100"), "{}", entry(&runs, "1", "quantity"));
+}
+
+#[test]
+fn seeds_that_agree_to_the_image_do_not_make_certainty() {
+    // Two seeds, both with 17 images of 1,000 more at tau 30 than at tau 100, by chance.
+    let runs = |few: f64| -> Vec<RunRecord> {
+        let mut runs = study(|n, rank, _| n.accuracy = 0.9 + [0.017, 0.0, 0.0][rank as usize]);
+        runs.retain(|run| run.seed < 3);
+        for table in runs.iter_mut().filter_map(|run| run.tables.get_mut("robustness")) {
+            let column = table.column("images").unwrap();
+            table.rows.iter_mut().for_each(|row| row[column] = few.into());
+        }
+        runs
+    };
+    // Rounding to an image in 1,000 makes 0.0026 of half a width, to one in 100 ten times that.
+    assert_eq!(verdict(&runs(1000.0), "1"), "does not hold");
+    assert_eq!(verdict(&runs(100.0), "1"), "not enough evidence");
+}
+
+#[test]
+fn an_interval_that_includes_no_effect_refutes_nothing_by_itself() {
+    let with = |leak: f64, jitter: f64| {
+        let runs = study(|n, rank, j| n.area = 0.6 + leak * (2.0 - rank) + jitter * j);
+        (entry(&runs, "2 gaussian/pixel", "verdict"), entry(&runs, "2 gaussian/pixel", "case"))
+    };
+    let case = |verdict: &str, case: &str| (verdict.to_owned(), case.to_owned());
+    // Half a width is about 3.34 times the jitter; the smallest effect of interest is 0.01.
+    assert_eq!(with(0.0, 0.01), case("not enough evidence", "undecided"));
+    assert_eq!(with(0.0, 0.001), case("does not hold", "no effect of interest"));
+    assert_eq!(with(0.002, 0.001), case("holds", "as claimed, but small"));
+    assert_eq!(with(0.05, 0.001), case("holds", "as claimed"));
+    assert_eq!(with(-0.05, 0.001), case("does not hold", "the opposite"));
 }
 
 #[test]
@@ -216,7 +264,9 @@ fn claim_7_small_tau() {
         verdict(&runs, "7")
     };
     assert_eq!(with(&[0.1, 0.1, 0.1]), "holds");
-    assert_eq!(with(&[0.9, 0.9, 0.9]), "does not hold");
+    // That none of three runs failed leaves room for more than half of many; none of four does not.
+    assert_eq!(with(&[0.9, 0.9, 0.9]), "not enough evidence");
+    assert_eq!(with(&[0.9, 0.9, 0.9, 0.9]), "does not hold");
     assert_eq!(with(&[0.9, 0.9, 0.1]), "not enough evidence");
     assert_eq!(with(&[0.1]), "not enough evidence");
     assert_eq!(with(&[]), "not enough evidence");
@@ -226,7 +276,12 @@ fn claim_7_small_tau() {
 fn a_contrary_neighbour_refutes_a_trend() {
     // 30 is better than inf, but 100 far worse than inf.
     let runs = study(|n, rank, j| n.area = [0.8, 0.3, 0.6][rank as usize] + 1e-4 * j);
+    assert_eq!(entry(&runs, "2 gaussian/pixel", "case"), "not steady");
     assert_eq!(verdict(&runs, "2 gaussian/pixel"), "does not hold");
+    assert!(entry(&runs, "2 gaussian/pixel", "reason").contains("Between tau 100 and inf"));
+    // A step back that is too small to speak of refutes nothing.
+    let runs = study(|n, rank, j| n.area = [0.8, 0.594, 0.6][rank as usize] + 1e-4 * j);
+    assert_eq!(entry(&runs, "2 gaussian/pixel", "case"), "as claimed");
 }
 
 #[test]
@@ -234,7 +289,8 @@ fn every_row_has_its_rule_and_no_number_is_made_up() {
     let runs = study(|_, _, _| {});
     let table = claims(&runs);
     for row in &table.rows {
-        assert!(table.cell(row, "rule").text().unwrap().contains("not enough evidence"));
+        assert!(table.cell(row, "rule").text().unwrap().to_lowercase().contains("not enough evidence"));
+        assert!(table.cell(row, "reason").text().unwrap().ends_with('.'));
         assert!(
             !table.cell(row, "paper").text().unwrap().contains("89.65"),
             "digits are not the paper's data"

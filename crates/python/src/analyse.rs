@@ -1,10 +1,11 @@
 //! What a trained run is worth: evaluation, and every analysis as arrays.
 
 use crate::convert::{columns, object};
-use crate::dataset::noise_name;
+use crate::dataset::named_noise;
 use crate::fault;
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::analysis::{self, Analysis, AnalysisError, Options};
+use leaklab_lab::config::noise_name;
 use leaklab_lab::evaluate as lab;
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::threads as pool;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 /// Accuracy of a trained run on its test set, clean or under noise; a dict of images, correct, accuracy,
 /// accuracy_low, accuracy_high, sse, spike_rate, synops and layers.
 #[pyfunction]
-#[pyo3(signature = (run, *, noise=None, scenario=None, severity=0, best=false, train=false, limit=None, threads=None))]
+#[pyo3(signature = (run, *, noise=None, scenario=None, severity=0, best=false, train=false, limit=None, data_dir=None, threads=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn evaluate<'py>(
     py: Python<'py>,
@@ -30,14 +31,16 @@ pub fn evaluate<'py>(
     best: bool,
     train: bool,
     limit: Option<usize>,
+    data_dir: Option<PathBuf>,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let named = noise_name(noise, scenario)?;
+    let named = named_noise(noise, scenario)?;
     let weights = if best { Weights::Best } else { Weights::Last };
     let (evaluation, epoch, condition) = py.detach(|| -> PyResult<_> {
         let mut run = TrainedRun::open(&run, weights).map_err(fault)?;
         let place = if train { &mut run.config.train_limit } else { &mut run.config.test_limit };
         *place = limit.or(*place);
+        run.config.data_dir = data_dir.or(run.config.data_dir);
         let setting = match named {
             Some((noise, scenario)) => {
                 run.config.severities.setting(noise, scenario, severity).map_err(fault)?
@@ -90,17 +93,22 @@ pub fn evaluate<'py>(
 ///
 /// ``name`` is an analysis (robustness, generalisation, activity, energy) or one of the tables that an analysis
 /// leaves (robustness_summary, input_spectrum, critical_frequency, ...). All tables are written into the run's
-/// ``analysis`` folder; ``tables`` reads them all.
+/// ``analysis`` folder; ``tables`` reads them all. ``noise`` lists noises to test besides those of the run's settings, such
+/// as ``["deletion/channel"]``.
 #[pyfunction]
-#[pyo3(signature = (run, name, *, images=None, best=false, threads=None))]
+#[pyo3(signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None))]
+#[allow(clippy::too_many_arguments)]
 pub fn analyse<'py>(
     py: Python<'py>,
     run: PathBuf,
     name: &str,
     images: Option<usize>,
+    noise: Vec<String>,
     best: bool,
+    data_dir: Option<PathBuf>,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let noise = noise.iter().map(|name| noise_name(name).map_err(fault)).collect::<PyResult<Vec<_>>>()?;
     let chosen = match name.parse::<Analysis>() {
         Ok(analysis) => analysis,
         Err(_) => match name {
@@ -120,7 +128,7 @@ pub fn analyse<'py>(
     let made = py.detach(|| -> PyResult<_> {
         let pool = Arc::new(pool(threads).map_err(fault)?);
         let weights = if best { Weights::Best } else { Weights::Last };
-        let options = Options { images, weights, pool };
+        let options = Options { images, noise, weights, data_dir, pool };
         let report = &mut |_: &analysis::Advance| {
             interrupted = Python::attach(|py| py.check_signals()).err();
             interrupted.is_none()

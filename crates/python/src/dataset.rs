@@ -234,7 +234,7 @@ pub fn noise_setting(
     severity: Option<usize>,
     level: Option<f32>,
 ) -> PyResult<Option<NoiseSetting>> {
-    let Some((noise, scenario)) = noise_name(noise, scenario)? else {
+    let Some((noise, scenario)) = named_noise(noise, scenario)? else {
         return match (severity, level) {
             (None | Some(0), None) => Ok(None),
             _ => Err(fault("a severity or level without a noise; say which with noise=")),
@@ -248,7 +248,7 @@ pub fn noise_setting(
 }
 
 /// A noise and its scenario by name.
-pub fn noise_name(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Option<(Noise, Scenario)>> {
+pub fn named_noise(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Option<(Noise, Scenario)>> {
     let Some(noise) = noise else {
         return match scenario {
             None => Ok(None),

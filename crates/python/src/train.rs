@@ -44,7 +44,7 @@ pub fn train<'py>(
 
 /// Goes on with a run from its last checkpoint; see ``train``.
 #[pyfunction]
-#[pyo3(signature = (run, *, callback=None, threads=None, checkpoint_minutes=10.0, stop_on_divergence=false))]
+#[pyo3(signature = (run, *, callback=None, threads=None, checkpoint_minutes=10.0, stop_on_divergence=false, data_dir=None))]
 pub fn resume<'py>(
     py: Python<'py>,
     run: PathBuf,
@@ -52,15 +52,16 @@ pub fn resume<'py>(
     threads: Option<usize>,
     checkpoint_minutes: f64,
     stop_on_divergence: bool,
+    data_dir: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = options(threads, checkpoint_minutes, stop_on_divergence)?;
+    let options = Options { data_dir, ..options(threads, checkpoint_minutes, stop_on_divergence)? };
     watched(py, callback, |report| lab::resume(Path::new(&run), &options, report))
 }
 
 fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: bool) -> PyResult<Options> {
     match threads {
         Some(0) => Err(fault("threads is 0; 1 is the least")),
-        _ => Ok(Options { threads, checkpoint_minutes, stop_on_divergence }),
+        _ => Ok(Options { threads, checkpoint_minutes, stop_on_divergence, data_dir: None }),
     }
 }
 

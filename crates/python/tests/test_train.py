@@ -114,6 +114,8 @@ def test_analyses_are_columns(run):
     assert np.array_equal(found["activity"]["spike_rate"], table["spike_rate"], equal_nan=True)
     with pytest.raises(leaklab.LeakLabError, match="input_spectrum"):
         leaklab.analyse(run, "spectrum", images=50)
+    curves = leaklab.analyse(run, "robustness", images=20, noise=["deletion/channel"])
+    assert "deletion" in set(curves["noise"]) and set(curves["images"]) == {20}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,7 @@ def test_analyses_are_columns(run):
         (lambda run: leaklab.evaluate("/nowhere"), "not a run folder"),
         (lambda run: leaklab.evaluate(run, noise="pink"), "gaussian"),
         (lambda run: leaklab.analyse(run, "colour"), "robustness"),
+        (lambda run: leaklab.analyse(run, "robustness", noise=["pink/pixel"]), "gaussian"),
         (lambda run: leaklab.tables("/nowhere"), "not a run folder"),
     ],
 )

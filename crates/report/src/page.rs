@@ -134,7 +134,7 @@ fn section(section: &Section) -> Html {
 
 fn figure(figure: &Figure) -> Html {
     let count = figure.panels.len();
-    let columns = if count == 3 { 3 } else { count.min(2) };
+    let columns = if count > 0 && count.is_multiple_of(3) { 3 } else { count.min(2) };
     let panels = Html::join(figure.panels.iter().map(|panel| {
         let title =
             if panel.title.is_empty() { Html::new() } else { Html::fill("<h4>{}</h4>", &[&panel.title]) };

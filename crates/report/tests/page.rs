@@ -80,14 +80,15 @@ fn the_answer_follows_the_verdicts() {
 fn a_mixed_claim_is_called_mixed() {
     let mut study = usual();
     let claims = study.compare.get_mut("claims").unwrap();
-    let column = claims.column("verdict").unwrap();
+    let (verdict, case) = (claims.column("verdict").unwrap(), claims.column("case").unwrap());
     for row in claims.rows.iter_mut().filter(|row| row[0].text() == Some("2 impulse/pixel")) {
-        row[column] = "does not hold".into();
+        row[verdict] = "does not hold".into();
+        row[case] = "the opposite".into();
     }
     let html = render(&page(&study));
     assert!(html.contains("In part: accuracy falls less with more leak in 3 of 4 kinds of noise"));
     assert!(html.contains("it does not in 1 of 4 kinds of noise (impulse/pixel)"));
-    assert!(html.contains("It holds in 3, does not hold in 1 of 4 parts."));
+    assert!(html.contains("As claimed in 3, the opposite in 1 of 4 parts."));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::data::present::Scratch;
 use crate::data::{Dataset, Split};
 use crate::evaluate::{EVALUATION_EPOCH, presentation};
 use crate::run::{TrainedRun, Weights, load_dataset};
+use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Isa, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::{RecordError, atomic};
@@ -24,8 +25,12 @@ const CHUNK: usize = 64;
 pub struct Options {
     /// Test images to use, class-balanced; what the run's settings say if empty.
     pub images: Option<usize>,
+    /// Noises to test besides those of the run's settings.
+    pub noise: Vec<(Noise, Scenario)>,
     /// Which weights of the run.
     pub weights: Weights,
+    /// Where the data sets are, if not where the run's settings say.
+    pub data_dir: Option<PathBuf>,
     /// Threads to work with.
     pub pool: Arc<ThreadPool>,
 }
@@ -49,12 +54,18 @@ pub struct Analyst {
 impl Analyst {
     /// Opens a run and its data set.
     pub fn open(path: &Path, options: &Options) -> Result<Self, AnalysisError> {
-        let run = TrainedRun::open(path, options.weights)?;
+        let mut run = TrainedRun::open(path, options.weights)?;
+        for noise in &options.noise {
+            if !run.config.noise.contains(noise) {
+                run.config.noise.push(*noise);
+            }
+        }
         if run.position.epoch == 0 {
             return Err(AnalysisError::NoEpoch { path: path.to_owned() });
         }
         let epochs = metrics::read(&run.folder.metrics())?;
         let mut config = run.config.clone();
+        config.data_dir = options.data_dir.clone().or(config.data_dir);
         let limit = options.images.or(config.analysis_images);
         config.test_limit = match (config.test_limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),

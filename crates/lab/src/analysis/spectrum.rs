@@ -12,8 +12,10 @@ use super::{AnalysisError, Analyst, Progress};
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_record::{Cell, Table};
 
-/// Bins of the amplitude histogram.
-const AMPLITUDE_BINS: usize = 40;
+/// Bins of a condition's amplitude histogram.
+const AMPLITUDE_BINS: usize = 24;
+/// Standard deviations on either side of the mean that the histogram shows at least.
+const CURVE_DEVIATIONS: f64 = 3.5;
 
 /// Clean, and the paper's noises at its severity as far as the run tests them.
 pub(super) fn conditions(noises: &[(Noise, Scenario)]) -> Vec<Condition> {
@@ -101,33 +103,36 @@ fn input_amplitude(passes: &Passes, images: usize) -> Table {
             CONDITION,
             ("amplitude", "per root (cycle/step)", "Middle of the histogram's bin."),
             ("density", "", "Share of images in the bin over its width."),
-            ("curve", "", "Normal density; empty where all images are alike."),
+            ("curve", "", "Normal density."),
         ],
     );
-    let all = passes.iter().flat_map(|(_, pass)| pass.input_amplitude.iter().copied());
-    let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-    if low.is_nan() || low >= high {
-        table.notes.push("The images' amplitudes do not differ, so there is no histogram.".into());
-        return table;
-    }
-    let width = (high - low) / AMPLITUDE_BINS as f64;
     for (condition, pass) in passes {
         let values = &pass.input_amplitude;
+        let centre = mean(values).unwrap_or(0.0);
+        let variance = values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / values.len().max(1) as f64;
+        if variance.is_nan() || variance <= 0.0 {
+            table.notes.push(format!(
+                "{condition}: the images' amplitudes do not differ, so there is no histogram."
+            ));
+            continue;
+        }
+        // Wide enough for the whole curve and all images.
+        let reach = CURVE_DEVIATIONS * variance.sqrt();
+        let low = values.iter().copied().fold(centre - reach, f64::min);
+        let high = values.iter().copied().fold(centre + reach, f64::max);
+        let width = (high - low) / AMPLITUDE_BINS as f64;
         let mut counts = [0u64; AMPLITUDE_BINS];
         for x in values {
             counts[(((x - low) / width) as usize).min(AMPLITUDE_BINS - 1)] += 1;
         }
-        let centre = mean(values).unwrap_or(0.0);
-        let variance = values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / values.len().max(1) as f64;
         for (bin, &count) in counts.iter().enumerate() {
             let x = low + (bin as f64 + 0.5) * width;
             let normal = (-(x - centre).powi(2) / (2.0 * variance)).exp();
-            let curve = (variance > 0.0).then(|| normal / (2.0 * std::f64::consts::PI * variance).sqrt());
             table.push(vec![
                 condition.as_str().into(),
                 x.into(),
                 (count as f64 / (values.len() as f64 * width)).into(),
-                Cell::from(curve),
+                (normal / (2.0 * std::f64::consts::PI * variance).sqrt()).into(),
             ]);
         }
     }

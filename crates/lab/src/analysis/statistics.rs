@@ -112,7 +112,16 @@ pub fn standard_error(values: &[f64]) -> Option<f64> {
 
 /// Student's t interval of a mean; `None` of fewer than two values.
 pub fn mean_interval(values: &[f64]) -> Option<Estimate> {
-    let (mean, error) = (mean(values)?, standard_error(values)?);
+    stepped_mean_interval(values, 0.0)
+}
+
+/// Like [`mean_interval`], of values that come in steps, as accuracies come in steps of one image.
+///
+/// Two or three such values are often equal by chance, and an interval of no width would be believed too much; so their
+/// variance is taken to be at least that of rounding to a step, `step^2 / 12`.
+pub fn stepped_mean_interval(values: &[f64], step: f64) -> Option<Estimate> {
+    let rounding = step / (12.0 * values.len() as f64).sqrt();
+    let (mean, error) = (mean(values)?, standard_error(values)?.max(rounding));
     let half = student_quantile(CONFIDENCE, (values.len() - 1) as f64) * error;
     Some(Estimate { mean, low: mean - half, high: mean + half })
 }
@@ -208,6 +217,16 @@ mod tests {
         assert_eq!(mean(&[]), None);
         let constant = mean_interval(&[0.5; 4]).unwrap();
         assert_eq!((constant.low, constant.high), (0.5, 0.5));
+    }
+
+    #[test]
+    fn values_in_steps_are_known_to_a_step() {
+        // Two equal values in steps of 0.01: standard error 0.01 / sqrt(24), quantile 12.7062.
+        let equal = stepped_mean_interval(&[0.5; 2], 0.01).unwrap();
+        assert!((equal.high - 0.5 - 0.025_936).abs() < 1e-6, "{equal:?}");
+        // A spread of more than a step is left as it is.
+        let values = [0.5, 0.6, 0.4];
+        assert_eq!(stepped_mean_interval(&values, 0.01), mean_interval(&values));
     }
 
     #[test]

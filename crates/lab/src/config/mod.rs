@@ -307,7 +307,8 @@ fn noises(reader: &Reader) -> Result<Noises, ConfigError> {
     Ok((noise, severities))
 }
 
-fn noise_name(text: &str) -> Result<(Noise, Scenario), String> {
+/// A noise and its scenario by name, such as `gaussian/pixel`; the error says what is expected.
+pub fn noise_name(text: &str) -> Result<(Noise, Scenario), String> {
     let Some((noise, scenario)) = text.split_once('/') else {
         return Err("a noise and its scenario are expected, such as gaussian/pixel".to_owned());
     };

@@ -339,7 +339,7 @@ impl Info {
             name: self.name.to_owned(),
             folder: folder.to_owned(),
             remedy: format!(
-                "run `leaklab data fetch {}`, or give the folder that has it with --data-dir",
+                "run `leaklab data fetch {}`, or name the folder that has it with --data-dir or LEAKLAB_DATA",
                 self.name
             ),
         }

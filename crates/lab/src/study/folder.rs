@@ -58,7 +58,8 @@ impl StudyFolder {
         RunFolder::at(&self.path).lock()
     }
 
-    /// Refuses a folder whose study differs in anything but the lists of tau and seeds: those may grow.
+    /// Refuses a folder whose study differs in anything but the lists of tau and seeds, which may grow, and the place of the
+    /// data sets, which may move.
     pub fn check(&self, config: &StudyConfig) -> Result<(), StudyError> {
         let path = self.study_toml();
         if !path.is_file() {
@@ -73,7 +74,7 @@ impl StudyFolder {
         for key in there.keys().chain(asked.keys()) {
             let (theirs, ours) = (there.get(key), asked.get(key));
             // TOML's infinity equals itself, so tables of numbers compare as they should.
-            if theirs != ours && !["tau", "seeds"].contains(&key.as_str()) {
+            if theirs != ours && !["tau", "seeds", "data_dir"].contains(&key.as_str()) {
                 let say = |value: Option<&toml::Value>| match value {
                     Some(value) => format!("{key} = {value}"),
                     None => format!("no {key}"),

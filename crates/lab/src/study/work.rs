@@ -157,6 +157,7 @@ impl Work<'_> {
             threads: Some(threads),
             checkpoint_minutes: self.options.checkpoint_minutes,
             stop_on_divergence: false,
+            data_dir: config.data_dir.clone(),
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
         let summary = if folder.exists() {
@@ -169,7 +170,9 @@ impl Work<'_> {
         }
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
-        let options = analysis::Options { images: None, weights: Weights::Last, pool };
+        let data_dir = config.data_dir.clone();
+        let options =
+            analysis::Options { images: None, noise: Vec::new(), weights: Weights::Last, data_dir, pool };
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
         match analysis::analyse(folder.path(), &Analysis::ALL, &options, &mut report) {
             Ok(_) => {}

@@ -26,11 +26,13 @@ pub struct Options {
     pub checkpoint_minutes: f64,
     /// Stop when the run diverges or dies out.
     pub stop_on_divergence: bool,
+    /// Where the data sets are, if not where the run's settings say.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threads: None, checkpoint_minutes: 10.0, stop_on_divergence: false }
+        Options { threads: None, checkpoint_minutes: 10.0, stop_on_divergence: false, data_dir: None }
     }
 }
 
@@ -111,7 +113,8 @@ pub fn resume(
     report: &mut dyn FnMut(Event) -> Control,
 ) -> Result<Summary, TrainError> {
     let folder = RunFolder::open(run)?;
-    let config = run::read_config(&folder)?;
+    let mut config = run::read_config(&folder)?;
+    config.data_dir = options.data_dir.clone().or(config.data_dir);
     let pool = threads(options.threads)?;
     let dataset = run::load_dataset(&config)?;
     let lock = folder.lock()?;

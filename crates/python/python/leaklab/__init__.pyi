@@ -165,6 +165,7 @@ def resume(
     threads: int | None = None,
     checkpoint_minutes: float = 10.0,
     stop_on_divergence: bool = False,
+    data_dir: Path | None = None,
 ) -> dict[str, Any]:
     """Goes on with a run from its last checkpoint, to the same bits."""
 
@@ -177,12 +178,20 @@ def evaluate(
     best: bool = False,
     train: bool = False,
     limit: int | None = None,
+    data_dir: Path | None = None,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Accuracy of a trained run on its test set, clean or under noise."""
 
 def analyse(
-    run: Path, name: str, *, images: int | None = None, best: bool = False, threads: int | None = None
+    run: Path,
+    name: str,
+    *,
+    images: int | None = None,
+    noise: Sequence[str] = (),
+    best: bool = False,
+    data_dir: Path | None = None,
+    threads: int | None = None,
 ) -> Columns:
     """Runs an analysis and returns one of its tables as a dict of arrays."""
 

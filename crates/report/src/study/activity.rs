@@ -13,11 +13,11 @@ pub fn section(study: &Study) -> Section {
     let mut section = Section::new(
         "activity",
         "Activity",
-        "Why more leak means more spikes",
+        "How hard each layer is driven",
         Html::markup(
-            "<p>Given the same input, a leaky neuron fires less. Training makes up for it: weights and activity grow \
-             until enough spikes reach the last layer. The norm of the weighted input shows how hard each layer is \
-             driven.</p>",
+            "<p>The paper's explanation of the price: given the same input, a leaky neuron fires less, and training makes up \
+             for it with larger weights and more spikes. The norm of the weighted input shows how hard a layer is \
+             driven, the spike rate how it answers.</p>",
         ),
     );
     match study.compare.get("norm_by_tau").filter(|table| !table.rows.is_empty()) {
@@ -28,10 +28,7 @@ pub fn section(study: &Study) -> Section {
                 Figure::new(
                     "fig6",
                     "Fig. 6 · Norm of the weighted input, layer by layer",
-                    Html::fill(
-                        "<p>Bars are means over seeds, whiskers 95 % intervals.</p>{}",
-                        &[&chart::small_print(table)],
-                    ),
+                    Html::fill("<p>Whiskers are 95 % intervals.</p>{}", &[&chart::small_print(table)]),
                     table.clone(),
                     bars,
                 )
@@ -49,7 +46,7 @@ pub fn section(study: &Study) -> Section {
                 "spike-rates",
                 "Spikes per neuron and step, layer by layer",
                 Html::fill(
-                    "<p>Mean over seeds. A layer near 0 % is dead, one near 100 % saturated.</p>{}",
+                    "<p>A layer near 0 % is dead, one near 100 % saturated.</p>{}",
                     &[&chart::small_print(&table)],
                 ),
                 table,

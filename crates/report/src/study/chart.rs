@@ -116,10 +116,22 @@ pub fn small_print(table: &Table) -> Html {
     if !table.definition.is_empty() {
         out.add("<p>{}</p>", &[&table.definition]);
     }
+    out.push(&notes(table));
+    out
+}
+
+/// A table's notes as small print.
+pub fn notes(table: &Table) -> Html {
+    let mut out = Html::new();
     for note in &table.notes {
         out.add("<p>{}</p>", &[note]);
     }
     out
+}
+
+/// A table's heading above it: on a narrow screen its head is not shown.
+pub fn table_heading(text: &str) -> Html {
+    Html::fill("<h3 class=\"table-heading\">{}</h3>\n", &[&text])
 }
 
 /// A condition in words: `gaussian/pixel/5` is `Gaussian noise on pixels, severity 5`.

@@ -1,6 +1,7 @@
 //! The claims, and the answer in plain words that follows from them by fixed rules. No verdict is made here: the
 //! comparison judged, and this says what it found.
 
+use super::chart::capital;
 use super::number;
 use super::records::Study;
 use crate::html::Html;
@@ -27,13 +28,23 @@ impl Verdict {
         }
     }
 
+    /// The words that a table writes.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::NotEnoughEvidence => "not enough evidence",
+        }
+    }
+
     /// Badge with a sign and words, so that it does not rest on colour.
     pub fn badge(self) -> Html {
-        Html::markup(match self {
-            Verdict::Holds => "<span class=\"verdict holds\">holds</span>",
-            Verdict::DoesNotHold => "<span class=\"verdict fails\">does not hold</span>",
-            Verdict::NotEnoughEvidence => "<span class=\"verdict open\">not enough evidence</span>",
-        })
+        let class = match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "fails",
+            Verdict::NotEnoughEvidence => "open",
+        };
+        Html::fill("<span class=\"verdict {}\">{}</span>", &[&class, &self.text()])
     }
 }
 
@@ -115,21 +126,36 @@ impl Parts<'_> {
         (self.count(first) == self.rows.len()).then_some(first)
     }
 
-    /// `holds in 3 of 4 parts, ...`.
-    fn tally(&self) -> String {
-        let mut pieces = Vec::new();
-        let n = self.rows.len();
-        for (verdict, words) in [
-            (Verdict::Holds, "holds in"),
-            (Verdict::DoesNotHold, "does not hold in"),
-            (Verdict::NotEnoughEvidence, "is undecided in"),
-        ] {
-            match self.count(verdict) {
-                0 => {}
-                k => pieces.push(format!("{words} {k}")),
+    /// Which cases of the rules these are: `As claimed in 2, undecided in 1 of 3 parts.` Nothing where the verdict says it all.
+    fn cases(&self, table: &Table) -> Option<String> {
+        let mut found: Vec<(&str, usize)> = Vec::new();
+        for (row, verdict) in &self.rows {
+            let case = table.cell(row, "case").text().unwrap_or(verdict.text());
+            match found.iter_mut().find(|(known, _)| *known == case) {
+                Some((_, count)) => *count += 1,
+                None => found.push((case, 1)),
             }
         }
-        format!("{} of {n} parts", pieces.join(", "))
+        match found[..] {
+            [
+                (
+                    "as claimed"
+                    | "different"
+                    | "undecided"
+                    | "holds"
+                    | "does not hold"
+                    | "not enough evidence",
+                    _,
+                ),
+            ] => None,
+            [_] if self.rows.len() == 1 => table.cell(self.rows[0].0, "reason").text().map(str::to_owned),
+            [(case, _)] => Some(format!("{}.", capital(case))),
+            _ => {
+                let pieces: Vec<String> =
+                    found.iter().map(|(case, count)| format!("{case} in {count}")).collect();
+                Some(format!("{} of {} parts.", capital(&pieces.join(", ")), self.rows.len()))
+            }
+        }
     }
 
     fn sentence(&self) -> String {
@@ -137,7 +163,7 @@ impl Parts<'_> {
             Some(Verdict::Holds) => self.words.holds.to_owned(),
             Some(Verdict::DoesNotHold) => self.words.fails.to_owned(),
             Some(Verdict::NotEnoughEvidence) => self.words.open.to_owned(),
-            None => format!("{}: this {}.", self.words.heading, self.tally()),
+            None => format!("{}.", self.words.heading),
         }
     }
 
@@ -197,20 +223,17 @@ pub fn answer(study: &Study) -> Html {
         );
     }
     let items = Html::join(parts.iter().map(|p| {
-        let (sentence, tally) = match p.unanimous() {
-            Some(_) => (p.sentence(), String::new()),
-            None => (format!("{}.", p.words.heading), format!("It {}.", p.tally())),
-        };
+        let cases = p.cases(table).unwrap_or_default();
         Html::fill(
             "<li><a href=\"#claim-{}\">{}</a> <span>{} <span class=\"muted\">{}</span></span>{}</li>\n",
-            &[&p.words.number, &p.words.number, &sentence, &tally, &p.badge()],
+            &[&p.words.number, &p.words.number, &p.sentence(), &cases, &p.badge()],
         )
     }));
     out.add("<ol class=\"findings\">\n{}</ol>\n", &[&items]);
     out.add(
         "<p class=\"muted small\">This speaks of the data set {} and the network <code>{}</code> only. The sentences \
-         follow from the <a href=\"#claims\">claims table</a> by fixed rules; “not decided” means that the runs allow \
-         both.</p>",
+         follow from the <a href=\"#claims\">claims table</a> by fixed rules; “not decided” means that the \
+         interval over seeds allows both.</p>",
         &[&study.setting("dataset"), &study.setting("network")],
     );
     out
@@ -235,18 +258,18 @@ fn robustness_answer(table: &Table, parts: &Parts) -> Html {
         }
         Some(Verdict::DoesNotHold) => {
             format!(
-                "No: leak does not keep accuracy from falling under noise, in any of the {n} kinds tested."
+                "No: accuracy under noise does not fall less with more leak, in any of the {n} kinds of noise tested."
             )
         }
         Some(Verdict::NotEnoughEvidence) => {
-            format!("This study cannot tell: for all {n} kinds of noise tested, the runs allow both answers.")
+            format!("This study cannot tell: for all {n} kinds of noise tested, its runs allow both answers.")
         }
         None => {
             let mut pieces = Vec::new();
             for (verdict, words) in [
                 (Verdict::Holds, "accuracy falls less with more leak in"),
                 (Verdict::DoesNotHold, "it does not in"),
-                (Verdict::NotEnoughEvidence, "the runs allow both answers in"),
+                (Verdict::NotEnoughEvidence, "its runs allow both answers in"),
             ] {
                 let count = parts.count(verdict);
                 if count > 0 {
@@ -284,8 +307,17 @@ pub fn table(table: &Table) -> Html {
             body.add(
                 "<tr><td data-label=\"\">{}</td><td data-label=\"Claim\">{}<details class=\"rule\"><summary>Rule</summary>\
                  {}</details></td><td data-label=\"The paper\">{}</td>\
-                 <td data-label=\"This study\">{}<span class=\"paper\">{}{}</span></td></tr>\n",
-                &[&verdict.badge(), &text("statement"), &text("rule"), &text("paper"), &ours(table, row), &text("quantity"), &seeds],
+                 <td data-label=\"This study\">{}<span class=\"reason\">{}</span><span class=\"paper\">{}{}</span></td></tr>\n",
+                &[
+                    &verdict.badge(),
+                    &text("statement"),
+                    &text("rule"),
+                    &text("paper"),
+                    &ours(table, row),
+                    &text("reason").replace(" %", "\u{a0}%"),
+                    &measure(text("quantity")),
+                    &seeds,
+                ],
             );
         }
     }
@@ -296,12 +328,30 @@ pub fn table(table: &Table) -> Html {
     )
 }
 
+/// What was measured, in words: the tables' names of quantities are for programs.
+fn measure(quantity: &str) -> String {
+    const NAMES: [(&str, &str); 8] = [
+        // The longer names first, where one begins like another.
+        ("of test_sse_at_equal_train_sse", "of test SSE at equal training SSE"),
+        ("of test_sse", "of test SSE"),
+        ("of area", "of relative area under the accuracy curve,"),
+        ("of spike_rate", "of spikes per neuron and step"),
+        ("of synops", "of synaptic operations per image"),
+        ("of weighted_input_norm", "of the weighted-input norm, geometric mean over layers"),
+        ("of critical_frequency,", "of critical frequency,"),
+        ("of critical_frequency", "of critical frequency,"),
+    ];
+    let found = NAMES.iter().find(|(name, _)| quantity.contains(name));
+    found.map_or_else(|| quantity.to_owned(), |(name, words)| quantity.replacen(name, words, 1))
+}
+
 /// Our figure and its interval.
 fn ours(table: &Table, row: &[leaklab_record::Cell]) -> Html {
     let unit = table.cell(row, "unit").text().unwrap_or_default();
     let write = |x: f64| match unit {
         "ratio" => format!("{x:.3}"),
-        unit if unit.starts_with("fraction") => number::points(x),
+        "cycles/step" => number::signed(x, 4),
+        unit if unit.starts_with("fraction") => number::signed(100.0 * x, 1),
         _ => number::plain(x),
     };
     let unit = match unit {

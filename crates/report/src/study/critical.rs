@@ -21,10 +21,11 @@ pub fn section(study: &Study) -> Section {
              noise.</p>",
         ),
     );
-    if let Some(x) = white_noise(study) {
+    let white = white_noise(study);
+    if let Some(x) = white {
         let steps = study.setting("time_steps");
         section.text.add(
-            "<p>White noise over {} steps would give {} cycles per step.</p>",
+            "<p>White noise over {} steps would give {} cycles per step (dotted).</p>",
             &[&steps, &format!("{x:.3}")],
         );
     }
@@ -41,12 +42,14 @@ pub fn section(study: &Study) -> Section {
     let means = study.compare.get("critical_by_tau");
     let mut taus = chart::taus(&data);
     taus.reverse();
+    // The last bin is centred on the Nyquist frequency.
+    let end = data.rows.iter().filter_map(|row| data.cell(row, "to").number()).fold(0.5, f64::max);
     let panels = taus.iter().map(|tau| {
         let mut layers = vec![json!({
             "transform": [{ "filter": { "field": "tau", "equal": tau } }],
             "mark": { "type": "rect", "opacity": 0.5 },
             "encoding": {
-                "x": number_with("from", "critical frequency (cycles/step)", json!({ "scale": { "domain": [0, 0.5] }, "axis": { "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" } })),
+                "x": number_with("from", "critical frequency (cycles/step)", json!({ "scale": { "domain": [0, end], "nice": false }, "axis": { "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" } })),
                 "x2": { "field": "to" },
                 "y": number("images", "images"),
                 "y2": { "datum": 0 },
@@ -62,6 +65,17 @@ pub fn section(study: &Study) -> Section {
                 "encoding": {
                     "x": { "field": "mean", "type": "quantitative" },
                     "tooltip": [hint("condition", "mean of", ""), hint("mean", "cycles/step", ".4f")]
+                }
+            }));
+        }
+        if let Some(white) = white {
+            layers.push(json!({
+                "data": { "values": [{ "white": white }] },
+                "mark": { "type": "rule", "strokeWidth": 1.5, "strokeDash": [1, 3] },
+                "encoding": {
+                    "x": { "field": "white", "type": "quantitative" },
+                    "color": { "value": "@ink" },
+                    "tooltip": [hint("white", "white noise", ".4f")]
                 }
             }));
         }
@@ -176,9 +190,9 @@ fn mean_table(table: &Table) -> Html {
         body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&chart::condition_label(&condition), &cells]);
     }
     Html::fill(
-        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Mean critical frequency (cycles/step)</th>{}</tr></thead>\
+        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th>{}</tr></thead>\
          <tbody>\n{}</tbody></table></div>\n",
-        &[&head, &body],
+        &[&chart::table_heading("Mean critical frequency, cycles per step"), &head, &body],
     )
 }
 

@@ -214,13 +214,19 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
     }
     let threshold =
         study.settings.settings.get("v_th").and_then(|v| v.as_float().or(v.as_integer().map(|n| n as f64)));
-    let series = chart::word_series("layer", &chart::distinct(&data, "layer"), str::to_owned);
-    let potentials = data.rows.iter().filter_map(|row| data.cell(row, "potential").number());
-    let (low, high) =
-        potentials.chain(threshold).fold((0f64, 0f64), |(low, high), u| (low.min(u), high.max(u)));
-    let y = number_with("potential", "membrane potential", json!({ "scale": { "domain": [low, high] } }));
-    let panels = chart::taus(&data).into_iter().map(|tau| {
-        let mut layers = vec![
+    let layers = chart::distinct(&data, "layer");
+    let series = chart::word_series("layer", &layers, str::to_owned);
+    let output = layers.last().map_or("", String::as_str);
+    // The output adds up over all steps: on one scale with it, the others would be flat.
+    let panel = |tau: &str, of_output: bool| {
+        let inside = |row: &&Vec<Cell>| (data.cell(row, "layer").text() == Some(output)) == of_output;
+        let threshold = threshold.filter(|_| !of_output);
+        let potentials =
+            data.rows.iter().filter(inside).filter_map(|row| data.cell(row, "potential").number());
+        let (low, high) =
+            potentials.chain(threshold).fold((0f64, 0f64), |(low, high), u| (low.min(u), high.max(u)));
+        let y = number_with("potential", "membrane potential", json!({ "scale": { "domain": [low, high] } }));
+        let mut marks = vec![
             json!({ "mark": { "type": "line", "strokeWidth": 1.6 }, "encoding": { "y": y } }),
             json!({
                 "mark": { "type": "point", "filled": true, "size": 50, "opacity": 0 },
@@ -228,27 +234,34 @@ fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
             }),
         ];
         if let Some(threshold) = threshold {
-            layers.push(json!({
+            marks.push(json!({
                 "data": { "values": [{ "threshold": threshold }] },
                 "mark": { "type": "rule", "strokeDash": [4, 4], "color": "@rule" },
                 "encoding": { "y": { "field": "threshold", "type": "quantitative" }, "color": { "value": "@rule" }, "x": null }
             }));
         }
+        let layer = json!({ "field": "layer", "equal": output });
+        let layer = if of_output { layer } else { json!({ "not": layer }) };
         let spec = json!({
-            "transform": [{ "filter": { "field": "tau", "equal": tau } }],
+            "transform": [{ "filter": { "field": "tau", "equal": tau } }, { "filter": layer }],
             "encoding": { "x": number_with("step", "time step", json!({ "scale": { "nice": false } })), "color": series.colour() },
-            "layer": layers
+            "layer": marks
         });
-        Panel::new(&palette::tau_label(&tau), spec).with_height(230)
-    });
+        let title = palette::tau_label(tau);
+        let title = if of_output { format!("Output, {title}") } else { title };
+        Panel::new(&title, spec).with_height(if of_output { 150 } else { 210 })
+    };
+    let taus = chart::taus(&data);
+    let hidden = taus.iter().filter(|_| layers.len() > 1).map(|tau| panel(tau, false));
+    let panels = hidden.chain(taus.iter().map(|tau| panel(tau, true)));
     let panels = panels.collect();
     Some(Figure {
         id: "membrane".to_owned(),
         title: "Membrane potentials".to_owned(),
         caption: Html::markup(
-            "<p>One neuron of each of the last layers, the output last. A potential is drawn after the step's input and before \
-             the threshold is applied: above the dashed line the neuron fires and starts again from 0, below it a leaky \
-             neuron forgets a little. The output never fires; it adds up.</p>",
+            "<p>One neuron of each of the last layers. A potential is drawn after the step's input and before the threshold is \
+             applied: above the dashed line the neuron fires and starts again from 0, below it a leaky neuron forgets a \
+             little. The output, of the class that the network names, never fires; it adds up.</p>",
         ),
         data,
         series: Some(series),

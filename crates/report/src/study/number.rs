@@ -5,9 +5,9 @@ pub fn percent(x: f64, digits: usize) -> String {
     minus(format!("{:.digits$} %", 100.0 * x))
 }
 
-/// A difference of fractions in percentage points, with its sign.
-pub fn points(x: f64) -> String {
-    minus(format!("{:+.1}", 100.0 * x))
+/// A difference with `digits` decimals and its sign.
+pub fn signed(x: f64, digits: usize) -> String {
+    minus(format!("{x:+.digits$}"))
 }
 
 /// Three or so significant digits; large and small numbers as a power of ten.
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(with_error(0.10581, 0.00106), ("0.1058".into(), "0.0011".into()));
         assert_eq!(with_error(1.98e6, 2.1e4), ("1.980".into(), "0.021 × 10⁶".into()));
         assert_eq!(percent(0.8965, 2), "89.65 %");
-        assert_eq!(points(-0.0123), "−1.2");
+        assert_eq!((signed(-1.23, 1), signed(0.01683, 4)), ("−1.2".into(), "+0.0168".into()));
         assert_eq!(duration(3725.0), "1 h 2 min");
         assert_eq!(duration(59.96), "1 min 0 s");
     }

@@ -72,8 +72,7 @@ pub fn section(study: &Study) -> Section {
         id: "fig3".to_owned(),
         title: "Fig. 3 · Accuracy against noise severity".to_owned(),
         caption: Html::fill(
-            "<p>Lines are means over seeds, bands their 95 % intervals. A curve that stays high is a robust network. \
-             What a severity stands for is in the tooltip (noise level) and in the settings; the paper does not say \
+            "<p>A curve that stays high is a robust network; bands are the intervals. What a severity stands for is in the tooltip (noise level) and in the settings; the paper does not say \
              what its levels are, so curves compare within this study only.</p>{}",
             &[&chart::small_print(table)],
         ),

@@ -39,13 +39,13 @@ pub fn section(study: &Study) -> Section {
         body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(&quantity), &cells]);
     }
     let note = if published {
-        "Small print in a cell is the paper's value for the same data set and network."
+        Html::markup("<p>Small print in a cell is the paper's value for the same data set and network.</p>")
     } else {
-        "The paper's values are not shown: they are of CIFAR-10 and SVHN with larger networks."
+        Html::new()
     };
     section.after = Html::fill(
         "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
-         <div class=\"prose muted small\"><p>Mean over seeds ± standard error. {}</p>{}</div>\n",
+         <div class=\"prose muted small\">{}{}</div>\n",
         &[&head, &body, &note, &chart::small_print(table)],
     );
     section

@@ -31,7 +31,7 @@ pub fn section(study: &Study) -> Section {
     let x = number_with(
         "synops",
         "synaptic operations per image",
-        json!({ "scale": { "zero": false, "padding": 42 }, "axis": { "format": "~s", "tickCount": 5 } }),
+        json!({ "scale": { "zero": false, "padding": 58 }, "axis": { "format": "~s", "tickCount": 5 } }),
     );
     let y = number_with(
         "robustness",
@@ -46,10 +46,25 @@ pub fn section(study: &Study) -> Section {
         hint("accuracy", "clean accuracy", ".1%"),
         hint("pareto", "on the front", "d")
     ]);
+    // Standard errors, where there is more than one seed.
+    let error = |field: &str, along: &str| {
+        let end = |sign: &str| json!({ "calculate": format!("datum.{field} {sign} datum.{field}_error"), "as": format!("{field}{sign}") });
+        json!({
+            "transform": [{ "filter": format!("isValid(datum.{field}_error)") }, end("-"), end("+")],
+            "mark": { "type": "rule", "strokeWidth": 1.5, "opacity": 0.8 },
+            "encoding": {
+                along: { "field": format!("{field}-"), "type": "quantitative" },
+                format!("{along}2"): { "field": format!("{field}+") },
+                "color": series.colour()
+            }
+        })
+    };
     let mut spec = json!({
         "transform": [labels],
         "encoding": { "x": x, "y": y },
         "layer": [
+            error("synops", "x"),
+            error("robustness", "y"),
             {
                 "transform": [{ "filter": "datum.pareto == 1" }],
                 "mark": { "type": "line", "strokeDash": [5, 4], "color": "@rule", "strokeWidth": 1.5 },
@@ -62,7 +77,7 @@ pub fn section(study: &Study) -> Section {
         && let Some(layers) = spec["layer"].as_array_mut()
     {
         layers.push(json!({
-            "mark": { "type": "text", "dy": -17, "fontWeight": 600, "fontSize": 12 },
+            "mark": { "type": "text", "align": "left", "dx": 11, "dy": -12, "fontWeight": 600, "fontSize": 12 },
             "encoding": { "text": { "field": "label" }, "color": { "value": "@ink" } }
         }));
     }
@@ -70,7 +85,7 @@ pub fn section(study: &Study) -> Section {
         Figure::new(
             "tradeoff-figure",
             "Robustness against synaptic operations",
-            chart::small_print(table),
+            Html::fill("<p>Bars are standard errors over seeds.</p>{}", &[&chart::small_print(table)]),
             table.clone(),
             spec,
         )
@@ -142,11 +157,11 @@ fn energy(study: &Study) -> Html {
         );
     }
     Html::fill(
-        "<h3 style=\"margin-top:2.25rem\">Energy of one inference, by hardware model</h3>\n<div class=\"scroll\"><table class=\"stack\"><thead><tr>\
+        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr>\
          <th>Model</th>{}<th class=\"number\">Dense network, one pass</th></tr></thead><tbody>\n{}</tbody></table></div>\n\
          <p class=\"muted small prose\">Operations times a published energy per operation, and nothing else: no memory, no static power. \
          Compare within a row.</p>\n",
-        &[&head, &body],
+        &[&chart::table_heading("Energy of one inference, by hardware model"), &head, &body],
     )
 }
 

@@ -228,13 +228,19 @@ impl Synthetic {
             vec![vec![
                 tau.into(),
                 synops.into(),
+                (0.02 * synops).into(),
                 (synops * 0.9e-12).into(),
                 (0.55 + 0.9 * leak(tau)).into(),
+                0.012.into(),
                 0.962.into(),
                 1usize.into(),
             ]]
         });
-        tables.push(table("tradeoff", "tau synops energy robustness accuracy pareto", rows));
+        tables.push(table(
+            "tradeoff",
+            "tau synops synops_error energy robustness robustness_error accuracy pareto",
+            rows,
+        ));
         tables
     }
 
@@ -262,7 +268,10 @@ impl Synthetic {
                 0.123.into(),
                 0.1.into(),
                 0.15.into(),
+                0.02.into(),
                 self.verdicts[number - 1].into(),
+                case(self.verdicts[number - 1]).into(),
+                "Where the interval lies.".into(),
                 "Holds: the interval lies above 0. Does not hold: an effect is excluded.".into(),
                 format!("difference of something, tau {} minus inf", self.taus[0]).into(),
                 unit.into(),
@@ -271,9 +280,18 @@ impl Synthetic {
         });
         table(
             "claims",
-            "claim statement paper ours low high verdict rule quantity unit seeds",
+            "claim statement paper ours low high smallest verdict case reason rule quantity unit seeds",
             rows.collect(),
         )
+    }
+}
+
+/// A case that goes with a verdict.
+fn case(verdict: &str) -> &'static str {
+    match verdict {
+        "holds" => "as claimed",
+        "does not hold" => "no effect of interest",
+        _ => "undecided",
     }
 }
 

@@ -126,3 +126,16 @@ pub(super) fn clean_accuracy(run: &RunRecord) -> Option<f64> {
     });
     accuracy.or_else(|| run.epochs.iter().rev().find_map(|epoch| epoch.test_accuracy))
 }
+
+/// The step in which accuracies come: one image of the smallest test set; 0 where the number of images is not known.
+pub(super) fn accuracy_step(runs: &[&RunRecord]) -> f64 {
+    let mut step: f64 = 0.0;
+    for run in runs {
+        each_row(run, "robustness", |table, row| {
+            let images = table.cell(row, "images").number().filter(|&n| n > 0.0)?;
+            step = step.max(1.0 / images);
+            Some(())
+        });
+    }
+    step
+}

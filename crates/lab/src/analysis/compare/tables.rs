@@ -1,19 +1,19 @@
 //! The comparison's tables: what the paper's Table 1 and figures show, over seeds.
 
 use super::RunRecord;
-use super::series::{Series, clean_accuracy, each_row};
+use super::series::{Series, accuracy_step, clean_accuracy, each_row};
 use crate::analysis::generalisation::{self, Curve};
-use crate::analysis::statistics::{self, Estimate, mean_interval, standard_error};
+use crate::analysis::statistics::{self, standard_error, stepped_mean_interval};
 use crate::analysis::{energy, published};
 use leaklab_record::health::Trouble;
 use leaklab_record::{Cell, Table, number_text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn table1(run: &RunRecord, taus: &[String], series: &[Series]) -> Table {
     let mut table = Table::new(
         "table1",
         "The paper's Table 1",
-        "Mean over seeds and standard error. Accuracy on clean test images; SSE averaged over the last epochs of \
+        "Mean over seeds ± standard error. Accuracy on clean test images; SSE averaged over the last epochs of \
          training, and 32 times that, which is the size of the paper's; spikes per neuron and step of hidden conv and \
          FC layers; synaptic operations of one inference. The paper's value stands beside ours only where data set \
          and network are the paper's.",
@@ -55,19 +55,20 @@ pub(super) fn table1(run: &RunRecord, taus: &[String], series: &[Series]) -> Tab
         }
     }
     if !published::matches(&run.dataset, &run.network) {
-        table.notes.push("Data set or network are not the paper's, so its column is empty.".into());
+        table.notes.push(
+            "The paper's values are of CIFAR-10 and SVHN with its own networks, so none stands here.".into(),
+        );
     }
     table
 }
 
-/// `mean, low, high, seeds` of values over seeds.
-fn over_seeds(values: &[f64], clamp: Option<(f64, f64)>) -> [Cell; 4] {
-    let inside = |x: f64| clamp.map_or(x, |(low, high)| x.clamp(low, high));
-    let interval: Option<Estimate> = mean_interval(values);
+/// `mean, low, high, seeds` of values over seeds that come in steps and lie in a range.
+fn over_seeds(values: &[f64], step: f64, (lowest, highest): (f64, f64)) -> [Cell; 4] {
+    let interval = stepped_mean_interval(values, step);
     [
         Cell::from(statistics::mean(values)),
-        Cell::from(interval.map(|i| inside(i.low))),
-        Cell::from(interval.map(|i| inside(i.high))),
+        Cell::from(interval.map(|i| i.low.max(lowest))),
+        Cell::from(interval.map(|i| i.high.min(highest))),
         values.len().into(),
     ]
 }
@@ -76,7 +77,8 @@ pub(super) fn robustness_by_tau(runs: &[&RunRecord], taus: &[String]) -> Table {
     let mut table = Table::new(
         "robustness_by_tau",
         "Accuracy against severity of noise (Fig. 3)",
-        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds (Student's t, cut to 0..1).",
+        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds (Student's t, cut to 0..1; at \
+         least the width that rounding to a whole image gives).",
         &[
             ("noise", "", "Kind of noise."),
             ("scenario", "", "Where it enters: pixel (before encoding) or channel (added to the spikes)."),
@@ -105,12 +107,13 @@ pub(super) fn robustness_by_tau(runs: &[&RunRecord], taus: &[String]) -> Table {
             Some(())
         });
     }
+    let step = accuracy_step(runs);
     for (key, level) in &order {
         for tau in taus {
             let Some(accuracies) = values.get(&(key.clone(), tau.clone())) else { continue };
             let mut row = vec![key.0.as_str().into(), key.1.as_str().into(), Cell::Integer(key.2)];
             row.extend([level.clone(), tau.as_str().into()]);
-            row.extend(over_seeds(accuracies, Some((0.0, 1.0))));
+            row.extend(over_seeds(accuracies, step, (0.0, 1.0)));
             table.push(row);
         }
     }
@@ -180,7 +183,7 @@ pub(super) fn equal_train_sse(runs: &[&RunRecord], taus: &[String]) -> Table {
                 curves.iter().filter(|(t, _)| t == tau).map(|(_, curve)| curve.at(x).exp()).collect();
             if !values.is_empty() {
                 let row = [x.exp().into(), tau.as_str().into()];
-                table.push(row.into_iter().chain(over_seeds(&values, Some((0.0, f64::MAX)))).collect());
+                table.push(row.into_iter().chain(over_seeds(&values, 0.0, (0.0, f64::MAX))).collect());
             }
         }
     }
@@ -208,7 +211,7 @@ pub(super) fn norm_by_tau(taus: &[String], series: &[Series]) -> Table {
             let values = s.plain(tau);
             if !values.is_empty() {
                 let row = [layer.into(), tau.as_str().into()];
-                table.push(row.into_iter().chain(over_seeds(&values, Some((0.0, f64::MAX)))).collect());
+                table.push(row.into_iter().chain(over_seeds(&values, 0.0, (0.0, f64::MAX))).collect());
             }
         }
     }
@@ -239,7 +242,7 @@ pub(super) fn critical_by_tau(run: &RunRecord, taus: &[String], series: &[Series
                 continue;
             }
             let mut row = vec![tau.as_str().into(), condition.into()];
-            row.extend(over_seeds(&values, Some((0.0, 0.5))));
+            row.extend(over_seeds(&values, 0.0, (0.0, 0.5)));
             row.push(Cell::from(published::value(&run.dataset, &run.network, &s.quantity, tau)));
             table.push(row);
         }
@@ -261,31 +264,44 @@ pub(super) fn tradeoff(taus: &[String], series: &[Series]) -> Table {
         &[
             ("tau", "steps", "Membrane time constant."),
             ("synops", "operations/image", "Synaptic operations, mean over seeds."),
+            ("synops_error", "operations/image", "Standard error of that mean; empty with one seed."),
             ("energy", "J", "Synaptic operations at 0.9 pJ (45 nm CMOS)."),
-            ("robustness", "fraction", "Mean relative area under the accuracy curves."),
+            ("robustness", "fraction", "Mean relative area under the accuracy curves, mean over seeds."),
+            ("robustness_error", "fraction", "Standard error of that mean; empty with one seed."),
             ("accuracy", "fraction", "Clean test accuracy, mean over seeds."),
             ("pareto", "", "1 on the front, 0 if another tau is better in both."),
         ],
     );
-    let mean_of = |quantity: &str, tau: &str| {
-        series.iter().find(|s| s.quantity == quantity).and_then(|s| statistics::mean(&s.plain(tau)))
+    let values = |quantity: &str, tau: &str| -> Vec<(u64, f64)> {
+        series.iter().find(|s| s.quantity == quantity).map_or_else(Vec::new, |s| s.of(tau).to_vec())
     };
-    let points: Vec<(&String, f64, f64)> = taus
-        .iter()
-        .filter_map(|tau| {
-            let areas: Vec<f64> = PAPER_SETTINGS.iter().filter_map(|q| mean_of(q, tau)).collect();
-            Some((tau, mean_of("synops", tau)?, statistics::mean(&areas)?))
-        })
-        .collect();
-    for &(tau, synops, robustness) in &points {
-        let dominated =
-            points.iter().any(|p| p.1 <= synops && p.2 >= robustness && (p.1 < synops || p.2 > robustness));
+    let plain = |values: Vec<(u64, f64)>| -> Vec<f64> { values.into_iter().map(|(_, x)| x).collect() };
+    // Of each run first, then over seeds, so that the seeds' spread is known.
+    let robustness = |tau: &str| -> Vec<f64> {
+        let areas: Vec<(u64, f64)> = PAPER_SETTINGS.iter().flat_map(|q| values(q, tau)).collect();
+        let seeds: BTreeSet<u64> = areas.iter().map(|&(seed, _)| seed).collect();
+        let of = |seed: u64| areas.iter().filter(|a| a.0 == seed).map(|a| a.1).collect::<Vec<_>>();
+        seeds.into_iter().filter_map(|seed| statistics::mean(&of(seed))).collect()
+    };
+    let mut points = Vec::new();
+    for tau in taus {
+        let (synops, robustness) = (plain(values("synops", tau)), robustness(tau));
+        if let Some((x, y)) = statistics::mean(&synops).zip(statistics::mean(&robustness)) {
+            points.push((tau, (x, standard_error(&synops)), (y, standard_error(&robustness))));
+        }
+    }
+    for &(tau, (synops, synops_error), (robustness, robustness_error)) in &points {
+        let dominated = points
+            .iter()
+            .any(|&(_, (x, _), (y, _))| x <= synops && y >= robustness && (x < synops || y > robustness));
         table.push(vec![
             tau.as_str().into(),
             synops.into(),
+            Cell::from(synops_error),
             energy::MODELS[0].spiking(synops).into(),
             robustness.into(),
-            Cell::from(mean_of("accuracy", tau)),
+            Cell::from(robustness_error),
+            Cell::from(statistics::mean(&plain(values("accuracy", tau)))),
             usize::from(!dominated).into(),
         ]);
     }

@@ -1,33 +1,20 @@
 //! The paper's seven claims, each judged by a stated rule from the comparison's tables and nothing else.
 //!
 //! A verdict is a function of intervals: a difference that could be chance is "not enough evidence", never
-//! "holds", and a claim is refuted only by an interval that excludes it. The rule stands beside each verdict.
+//! "holds", and a claim is refuted only by an interval that leaves no room for an effect of interest. The rule stands
+//! beside each verdict, with a sentence that says which of its cases this is.
+
+mod evidence;
+mod verdict;
+
+pub use evidence::Evidence;
+pub use verdict::{Case, Verdict};
 
 use super::published;
 use super::statistics::{Estimate, wilson};
+use evidence::Contrast;
 use leaklab_record::{Cell, Table};
-
-/// What the evidence says of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The interval lies where the claim says.
-    Holds,
-    /// The interval excludes the claim.
-    DoesNotHold,
-    /// Too few seeds, or an interval that allows both.
-    NotEnoughEvidence,
-}
-
-impl Verdict {
-    /// The words used in tables.
-    pub fn text(self) -> &'static str {
-        match self {
-            Verdict::Holds => "holds",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::NotEnoughEvidence => "not enough evidence",
-        }
-    }
-}
+use verdict::Side;
 
 /// Fewest seeds from which an interval can be made.
 pub const MINIMUM_SEEDS: usize = 2;
@@ -39,71 +26,24 @@ pub const RATIO_MARGIN: f64 = 0.02;
 pub const FREQUENCY_MARGIN: f64 = 0.005;
 /// The paper sees training diverge below this tau.
 pub const SMALL_TAU: f64 = 30.0;
+/// Smallest excess of failing runs worth claiming: half of them.
+pub const FAILURE_MARGIN: f64 = 0.5;
 
-/// What the claims are judged by.
-pub struct Evidence<'a> {
-    /// Data set of the runs.
-    pub dataset: &'a str,
-    /// Network of the runs.
-    pub network: &'a str,
-    /// The tau that were compared, from most to least leak, as tables write them.
-    pub taus: &'a [String],
-    /// Table `differences`.
-    pub differences: &'a Table,
-    /// Table `ratios`.
-    pub ratios: &'a Table,
-    /// Table `runs`.
-    pub runs: &'a Table,
+const ABOVE: f64 = 1.0;
+const BELOW: f64 = -1.0;
+
+/// A difference of accuracies, or of areas under their curves, that should be positive.
+const GAIN: Side =
+    Side { reference: 0.0, sign: ABOVE, smallest: ACCURACY_MARGIN, words: "one percentage point" };
+
+/// A ratio on one side of 1.
+const fn ratio_side(sign: f64) -> Side {
+    Side { reference: 1.0, sign, smallest: RATIO_MARGIN, words: "2 %" }
 }
 
-/// A contrast between two tau: its value and interval as far as they are known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Contrast {
-    mean: f64,
-    interval: Option<Estimate>,
-    seeds: usize,
-}
-
-impl Evidence<'_> {
-    fn contrast(&self, table: &Table, quantity: &str, tau_a: &str, tau_b: &str) -> Option<Contrast> {
-        let row = table.rows.iter().find(|row| {
-            let text = |column| table.cell(row, column).text();
-            text("quantity") == Some(quantity) && text("tau_a") == Some(tau_a) && text("tau_b") == Some(tau_b)
-        })?;
-        let number = |column| table.cell(row, column).number();
-        let mean = number("mean")?;
-        let seeds = number("seeds")? as usize;
-        let interval = match (number("low"), number("high")) {
-            (Some(low), Some(high)) if seeds >= MINIMUM_SEEDS => Some(Estimate { mean, low, high }),
-            _ => None,
-        };
-        Some(Contrast { mean, interval, seeds })
-    }
-
-    /// Quantities in a table that start with `prefix`, in order of appearance.
-    fn quantities(table: &Table, prefix: &str) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
-        for row in &table.rows {
-            if let Some(quantity) = table.cell(row, "quantity").text()
-                && quantity.starts_with(prefix)
-                && !found.iter().any(|q| q == quantity)
-            {
-                found.push(quantity.to_owned());
-            }
-        }
-        found
-    }
-
-    fn published(&self, quantity: &str, percent: bool) -> Option<String> {
-        let values: Option<Vec<String>> = published::TAUS
-            .iter()
-            .map(|tau| {
-                let value = published::value(self.dataset, self.network, quantity, tau)?;
-                Some(if percent { format!("{:.2} %", 100.0 * value) } else { format!("{value}") })
-            })
-            .collect();
-        values.map(|values| format!("{} (tau 30 / 100 / inf)", values.join(" / ")))
-    }
+/// A shift of a frequency.
+const fn shift(sign: f64) -> Side {
+    Side { reference: 0.0, sign, smallest: FREQUENCY_MARGIN, words: "0.005 cycles/step" }
 }
 
 /// One row of the claims table.
@@ -115,22 +55,21 @@ struct Claim {
     unit: &'static str,
     estimate: (Option<f64>, Option<f64>, Option<f64>),
     seeds: usize,
-    verdict: Verdict,
+    /// Smallest effect of interest, in `unit`.
+    smallest: f64,
+    case: Case,
+    reason: String,
     rule: String,
 }
 
-/// Judges a claim that a quantity lies on one side of `reference`, `sign` telling which.
-fn side(contrast: Option<Contrast>, reference: f64, sign: f64, margin: f64) -> Verdict {
-    let Some(interval) = contrast.and_then(|c| c.interval) else { return Verdict::NotEnoughEvidence };
-    // Both ends, measured in the claimed direction.
-    let ends = [sign * (interval.low - reference), sign * (interval.high - reference)];
-    let (worst, best) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-    if worst > 0.0 {
-        Verdict::Holds
-    } else if best < margin {
-        Verdict::DoesNotHold
-    } else {
-        Verdict::NotEnoughEvidence
+/// Why there is no interval, or else the sentence of the case.
+fn reason(side: &Side, case: Case, contrast: Option<Contrast>) -> String {
+    match (case, contrast) {
+        (Case::NoInterval, None) => "No pair of runs has measured it.".into(),
+        (Case::NoInterval, Some(c)) if c.seeds < MINIMUM_SEEDS => {
+            format!("An interval needs at least {MINIMUM_SEEDS} pairs of runs.")
+        }
+        _ => side.reason(case),
     }
 }
 
@@ -147,47 +86,49 @@ struct Trend<'a> {
     table: &'a Table,
     quantity: &'a str,
     unit: &'static str,
-    /// 0 for differences, 1 for ratios.
-    reference: f64,
-    /// +1 if the quantity should grow with leak.
-    sign: f64,
-    margin: f64,
+    side: Side,
 }
 
 fn trend(evidence: &Evidence, trend: Trend) -> Claim {
+    let side = &trend.side;
     let (most, least) = (evidence.taus.first(), evidence.taus.last());
     let extremes = most.zip(least).filter(|_| evidence.taus.len() > 1);
     let contrast = extremes.and_then(|(a, b)| evidence.contrast(trend.table, trend.quantity, a, b));
-    let mut verdict = side(contrast, trend.reference, trend.sign, trend.margin);
+    let mut case = side.case(contrast.and_then(|c| c.interval));
+    let mut reason = reason(side, case, contrast);
     let contrary = evidence.taus.windows(2).find(|pair| {
-        let neighbour = evidence.contrast(trend.table, trend.quantity, &pair[0], &pair[1]);
-        side(neighbour, trend.reference, -trend.sign, 0.0) == Verdict::Holds
+        let step = evidence.contrast(trend.table, trend.quantity, &pair[0], &pair[1]);
+        side.contradicts(step.and_then(|c| c.interval))
     });
-    let kind = if trend.reference == 0.0 { "difference" } else { "ratio" };
-    let (a, b) = extremes.map_or(("most leak", "least leak"), |(a, b)| (a.as_str(), b.as_str()));
-    let joint = if trend.reference == 0.0 { "minus" } else { "over" };
-    let beyond = if trend.sign > 0.0 { "above" } else { "below" };
-    let mut rule = format!(
-        "Paired {kind} tau {a} {joint} tau {b} by seed, 95 % interval. Holds: the interval lies {beyond} {} and no \
-         neighbouring pair of tau goes the other way. Does not hold: an effect of {} in the claimed direction is \
-         excluded, or a neighbouring pair goes the other way. Otherwise, or with fewer than {MINIMUM_SEEDS} \
-         seeds: not enough evidence.",
-        trend.reference, trend.margin
-    );
-    if let (Verdict::Holds, Some(pair)) = (verdict, contrary) {
-        verdict = Verdict::DoesNotHold;
-        rule.push_str(&format!(" Here tau {} against {} goes the other way.", pair[0], pair[1]));
+    if let (true, Some(pair)) = (case.verdict() != Verdict::DoesNotHold, contrary) {
+        case = Case::NotSteady;
+        reason = format!(
+            "Between tau {} and {} it goes the other way, by more than {}.",
+            pair[0], pair[1], side.words
+        );
     }
-    let quantity = format!("{kind} of {}, tau {a} {joint} {b}", trend.quantity);
+    let (kind, joint) = if side.reference == 0.0 { ("difference", "minus") } else { ("ratio", "over") };
+    let (a, b) = extremes.map_or(("most leak", "least leak"), |(a, b)| (a.as_str(), b.as_str()));
+    let rule = format!(
+        "Paired {kind} tau {a} {joint} tau {b} by seed, 95 % interval; the smallest effect of interest is {}. Holds: \
+         the whole interval lies {}. Does not hold: otherwise, if the interval leaves no room for an effect of interest \
+         in the claimed direction; or if between two neighbouring tau the whole interval lies on the other side by \
+         such an effect. Not enough evidence: the interval includes both no effect and one of interest, or there are \
+         fewer than {MINIMUM_SEEDS} seeds.",
+        side.words,
+        side.place()
+    );
     Claim {
         claim: trend.claim,
         statement: trend.statement,
         paper: trend.paper,
-        quantity,
+        quantity: format!("{kind} of {}, tau {a} {joint} {b}", trend.quantity),
         unit: trend.unit,
         estimate: numbers(contrast),
         seeds: contrast.map_or(0, |c| c.seeds),
-        verdict,
+        smallest: side.smallest,
+        case,
+        reason,
         rule,
     }
 }
@@ -199,45 +140,50 @@ fn equal_accuracy(evidence: &Evidence) -> Claim {
             pairs.push((a, b, evidence.contrast(evidence.differences, "accuracy", a, b)));
         }
     }
-    let verdicts: Vec<Verdict> = pairs
-        .iter()
-        .map(|(_, _, contrast)| match contrast.and_then(|c| c.interval) {
-            Some(i) if i.low > -ACCURACY_MARGIN && i.high < ACCURACY_MARGIN => Verdict::Holds,
-            Some(i) if i.low > ACCURACY_MARGIN || i.high < -ACCURACY_MARGIN => Verdict::DoesNotHold,
-            _ => Verdict::NotEnoughEvidence,
-        })
-        .collect();
-    let verdict = if verdicts.contains(&Verdict::DoesNotHold) {
-        Verdict::DoesNotHold
-    } else if verdicts.is_empty() || verdicts.contains(&Verdict::NotEnoughEvidence) {
-        Verdict::NotEnoughEvidence
-    } else {
-        Verdict::Holds
+    let case_of = |contrast: &Option<Contrast>| match contrast.and_then(|c| c.interval) {
+        Some(i) if i.low > -ACCURACY_MARGIN && i.high < ACCURACY_MARGIN => Case::AsClaimed,
+        Some(i) if i.low > ACCURACY_MARGIN || i.high < -ACCURACY_MARGIN => Case::Different,
+        Some(_) => Case::Undecided,
+        None => Case::NoInterval,
     };
-    // The pair shown is the one that decides: the widest departure from equality.
+    let cases: Vec<Case> = pairs.iter().map(|pair| case_of(&pair.2)).collect();
+    // One pair that differs refutes equality; one that is not known leaves it open.
+    let order = [Case::Different, Case::NoInterval, Case::Undecided, Case::AsClaimed];
+    let case = order.into_iter().find(|case| cases.contains(case)).unwrap_or(Case::NoInterval);
+    // The pair shown is one that decides: of those, the widest departure from equality.
     let reach = |c: &Option<Contrast>| {
         c.map_or(-1.0, |c| c.interval.map_or(c.mean.abs(), |i| i.low.abs().max(i.high.abs())))
     };
-    let widest = pairs.iter().max_by(|x, y| reach(&x.2).total_cmp(&reach(&y.2)));
-    let contrast = widest.and_then(|pair| pair.2);
+    let decides = pairs.iter().filter(|pair| case_of(&pair.2) == case);
+    let shown = decides.max_by(|x, y| reach(&x.2).total_cmp(&reach(&y.2)));
+    let contrast = shown.and_then(|pair| pair.2);
+    let words = GAIN.words;
+    let reason = match case {
+        Case::AsClaimed => format!("Every interval lies within {words} of 0."),
+        Case::Different => format!("The whole interval lies more than {words} away from 0."),
+        Case::Undecided => format!("The interval includes differences of less and of more than {words}."),
+        case => reason(&GAIN, case, contrast),
+    };
     Claim {
         claim: "1".into(),
         statement: "Baseline accuracy is the same with and without leak.".into(),
         paper: evidence
             .published("accuracy", true)
             .unwrap_or_else(|| "almost the same under all leaks".into()),
-        quantity: widest.map_or_else(
+        quantity: shown.map_or_else(
             || "difference of accuracy".into(),
             |(a, b, _)| format!("difference of accuracy, tau {a} minus {b}"),
         ),
         unit: "fraction",
         estimate: numbers(contrast),
         seeds: contrast.map_or(0, |c| c.seeds),
-        verdict,
+        smallest: ACCURACY_MARGIN,
+        case,
+        reason,
         rule: format!(
-            "Paired difference by seed for every pair of tau, 95 % interval; the widest is shown. Holds: every \
-             interval lies within {ACCURACY_MARGIN} (one percentage point) of 0. Does not hold: one lies wholly \
-             outside. Otherwise, or with fewer than {MINIMUM_SEEDS} seeds: not enough evidence."
+            "Paired difference by seed for every pair of tau, 95 % interval; of the pairs that decide, the widest is shown. \
+             Holds: every interval lies within {words} of 0. Does not hold: one lies wholly outside. Otherwise, or with \
+             fewer than {MINIMUM_SEEDS} seeds: not enough evidence."
         ),
     }
 }
@@ -268,6 +214,8 @@ fn rises_with_noise(evidence: &Evidence, quantity: &str, tau: &str) -> Option<Cl
         let quantity = format!("critical_frequency {c}");
         published::value(evidence.dataset, evidence.network, &quantity, tau)
     };
+    let side = shift(ABOVE);
+    let case = side.case(contrast.interval);
     Some(Claim {
         claim: format!("6 {condition} tau {tau}"),
         statement: format!("At tau {tau}, the critical frequency rises with noise ({condition})."),
@@ -279,11 +227,16 @@ fn rises_with_noise(evidence: &Evidence, quantity: &str, tau: &str) -> Option<Cl
         unit: "cycles/step",
         estimate: numbers(Some(contrast)),
         seeds: contrast.seeds,
-        verdict: side(Some(contrast), 0.0, 1.0, FREQUENCY_MARGIN),
+        smallest: side.smallest,
+        case,
+        reason: reason(&side, case, Some(contrast)),
         rule: format!(
-            "Paired difference noisy minus clean by seed, 95 % interval. Holds: it lies above 0. Does not hold: a \
-             rise of {FREQUENCY_MARGIN} is excluded. Otherwise, or with fewer than {MINIMUM_SEEDS} seeds: not \
-             enough evidence."
+            "Paired difference noisy minus clean by seed, 95 % interval; the smallest effect of interest is {}. Holds: \
+             the whole interval lies {}. Does not hold: otherwise, if the interval leaves no room for a rise of interest. \
+             Not enough evidence: the interval includes both no effect and one of interest, or there are fewer than \
+             {MINIMUM_SEEDS} seeds.",
+            side.words,
+            side.place()
         ),
     })
 }
@@ -308,20 +261,24 @@ fn diverges(evidence: &Evidence) -> Claim {
         low: p.mean - q.mean - ((p.mean - p.low).powi(2) + (q.high - q.mean).powi(2)).sqrt(),
         high: p.mean - q.mean + ((p.high - p.mean).powi(2) + (q.mean - q.low).powi(2)).sqrt(),
     });
-    let verdict = match difference {
-        Some(d) if small >= MINIMUM_SEEDS as u64 && d.low > 0.0 => Verdict::Holds,
-        _ if small >= MINIMUM_SEEDS as u64 && failed == 0 => Verdict::DoesNotHold,
-        _ => Verdict::NotEnoughEvidence,
+    let side = Side { reference: 0.0, sign: ABOVE, smallest: FAILURE_MARGIN, words: "half of the runs" };
+    let known = small >= MINIMUM_SEEDS as u64 && other > 0;
+    let case = side.case(difference.filter(|_| known));
+    let reason = match (small, other) {
+        _ if known => side.reason(case),
+        (0, _) => format!("This study has no tau below {SMALL_TAU}."),
+        (_, 0) => format!("This study has no tau of {SMALL_TAU} or more to compare with."),
+        _ => format!("An interval needs at least {MINIMUM_SEEDS} runs with tau below {SMALL_TAU}."),
     };
-    let mut rule = format!(
-        "A run did not learn if its test accuracy is not above chance (lower end of its 95 % Wilson interval). \
-         Share of such runs with tau below {SMALL_TAU}, minus the share of the others, 95 % interval (Newcombe). \
-         Holds: it lies above 0. Does not hold: at least {MINIMUM_SEEDS} runs with tau below {SMALL_TAU}, and all \
-         learned. Otherwise: not enough evidence."
+    let rule = format!(
+        "A run did not learn if its test accuracy is not above chance (lower end of its 95 % Wilson interval) or its loss \
+         diverged. Share of such runs with tau below {SMALL_TAU}, minus the share of the others, 95 % interval \
+         (Newcombe); the smallest effect of interest is {}. Holds: the whole interval lies {}. Does not hold: otherwise, \
+         if the interval leaves no room for an effect of interest. Otherwise, or with fewer than {MINIMUM_SEEDS} runs \
+         below {SMALL_TAU}: not enough evidence.",
+        side.words,
+        side.place()
     );
-    if small == 0 {
-        rule.push_str(&format!(" This study has no tau below {SMALL_TAU}."));
-    }
     Claim {
         claim: "7".into(),
         statement: format!("Training diverges where tau is too small (below {SMALL_TAU} steps)."),
@@ -332,7 +289,9 @@ fn diverges(evidence: &Evidence) -> Claim {
         unit: "fraction",
         estimate: (difference.map(|d| d.mean), difference.map(|d| d.low), difference.map(|d| d.high)),
         seeds: small as usize,
-        verdict,
+        smallest: side.smallest,
+        case,
+        reason,
         rule,
     }
 }
@@ -354,9 +313,7 @@ pub fn judge(evidence: &Evidence) -> Table {
                 table: evidence.differences,
                 quantity: &quantity,
                 unit: "fraction of clean accuracy",
-                reference: 0.0,
-                sign: 1.0,
-                margin: ACCURACY_MARGIN,
+                side: GAIN,
             },
         ));
     }
@@ -371,9 +328,7 @@ pub fn judge(evidence: &Evidence) -> Table {
                     table: evidence.ratios,
                     quantity,
                     unit: "ratio",
-                    reference: 1.0,
-                    sign,
-                    margin: RATIO_MARGIN,
+                    side: ratio_side(sign),
                 },
             )
         };
@@ -384,7 +339,7 @@ pub fn judge(evidence: &Evidence) -> Table {
         "lower with leak",
         "test_sse",
         sse,
-        -1.0,
+        BELOW,
     ));
     claims.push(ratio(
         "3 equal train_sse",
@@ -392,7 +347,7 @@ pub fn judge(evidence: &Evidence) -> Table {
         "lower with leak (Fig. 5d,e)",
         "test_sse_at_equal_train_sse",
         None,
-        -1.0,
+        BELOW,
     ));
     let spikes = evidence.published("spike_rate", true);
     claims.push(ratio(
@@ -401,7 +356,7 @@ pub fn judge(evidence: &Evidence) -> Table {
         "more with leak",
         "spike_rate",
         spikes,
-        1.0,
+        ABOVE,
     ));
     let synops = evidence.published("synops", false);
     claims.push(ratio(
@@ -410,7 +365,7 @@ pub fn judge(evidence: &Evidence) -> Table {
         "more with leak",
         "synops",
         synops,
-        1.0,
+        ABOVE,
     ));
     claims.push(ratio(
         "5",
@@ -418,7 +373,7 @@ pub fn judge(evidence: &Evidence) -> Table {
         "larger in every layer (Fig. 6)",
         "weighted_input_norm",
         None,
-        1.0,
+        ABOVE,
     ));
     for condition in critical_conditions(evidence) {
         let quantity = format!("critical_frequency {condition}");
@@ -433,9 +388,7 @@ pub fn judge(evidence: &Evidence) -> Table {
                 table: evidence.differences,
                 quantity: &quantity,
                 unit: "cycles/step",
-                reference: 0.0,
-                sign: -1.0,
-                margin: FREQUENCY_MARGIN,
+                side: shift(BELOW),
             },
         ));
         let rise = format!("{quantity} minus clean");
@@ -459,7 +412,10 @@ fn table(claims: &[Claim]) -> Table {
             ("ours", "", "Our figure, as `quantity` says, in `unit`."),
             ("low", "", "Lower end of its 95 % interval; empty with too few seeds."),
             ("high", "", "Upper end of its 95 % interval."),
+            ("smallest", "", "Smallest effect of interest, in `unit`."),
             ("verdict", "", "holds, does not hold, or not enough evidence."),
+            ("case", "", "Which case of the rule this is."),
+            ("reason", "", "The same as a sentence."),
             ("rule", "", "How the verdict follows from the figure."),
             ("quantity", "", "What `ours` is."),
             ("unit", "", "Unit of `ours`."),
@@ -475,7 +431,10 @@ fn table(claims: &[Claim]) -> Table {
             Cell::from(mean),
             Cell::from(low),
             Cell::from(high),
-            claim.verdict.text().into(),
+            claim.smallest.into(),
+            claim.case.verdict().text().into(),
+            claim.case.text().into(),
+            claim.reason.as_str().into(),
             claim.rule.as_str().into(),
             claim.quantity.as_str().into(),
             claim.unit.into(),

@@ -1,0 +1,79 @@
+//! A study for programs: its plan, and what came of it, as JSON. Numbers are read from the study's own files, so a program
+//! is told what the page shows.
+
+use leaklab_lab::config::RunConfig;
+use leaklab_lab::study::{Plan, StudyFolder};
+use leaklab_record::{RecordError, Table, TableError, metrics, number_text};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// What the study has to do.
+pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
+    let base = &plan.config.base;
+    let configs = plan.config.runs();
+    let runs = configs.iter().zip(&plan.runs).map(|(config, state)| run(config, folder, state.epochs));
+    json!({
+        "study": plan.config.name,
+        "folder": folder.path(),
+        "dataset": base.dataset,
+        "network": base.network.to_string(),
+        "epochs": base.epochs,
+        "time_steps": base.time_steps,
+        "train_images": plan.train_images,
+        "test_images": plan.test_images,
+        "runs": runs.collect::<Vec<_>>(),
+        "threads": plan.threads,
+        "runs_at_a_time": plan.lanes(),
+        "seconds": plan.seconds(),
+        "bytes": plan.bytes,
+    })
+}
+
+/// What came of it.
+pub fn done(
+    plan: &Plan,
+    folder: &StudyFolder,
+    page: &Path,
+    took: Duration,
+) -> Result<Value, Box<dyn std::error::Error>> {
+    let runs: Result<Vec<Value>, RecordError> = plan
+        .config
+        .runs()
+        .iter()
+        .map(|config| {
+            let epochs = metrics::read(&folder.run(config).metrics())?;
+            let last = epochs.last();
+            let mut run = run(config, folder, last.map_or(0, |epoch| epoch.epoch));
+            run["test_accuracy"] = last.and_then(|epoch| epoch.test_accuracy).into();
+            Ok(run)
+        })
+        .collect();
+    Ok(json!({
+        "report": page,
+        "study": plan.config.name,
+        "folder": folder.path(),
+        "runs": runs?,
+        "claims": claims(&folder.compare().join("claims.json"))?,
+        "seconds": took.as_secs_f64(),
+    }))
+}
+
+fn run(config: &RunConfig, folder: &StudyFolder, epochs: u64) -> Value {
+    json!({
+        "run": folder.run(config).path(),
+        "tau": number_text(config.tau),
+        "seed": config.seed,
+        "epochs": epochs,
+    })
+}
+
+/// The claims with their verdicts: a list of objects with the table's own columns.
+fn claims(path: &Path) -> Result<Vec<Value>, TableError> {
+    let table = Table::read(path)?;
+    let object = |row: &Vec<leaklab_record::Cell>| {
+        let cells = table.columns.iter().zip(row).map(|(column, cell)| (column.name.clone(), json!(cell)));
+        Value::Object(cells.collect())
+    };
+    Ok(table.rows.iter().map(object).collect())
+}
