@@ -228,11 +228,13 @@ impl Kernel for EventsKernel<'_> {
                 for channel in 0..channels {
                     for step in 0..tile_steps {
                         if step < steps {
-                            let row = ((tile * tile_steps + step) * words * 64 + channel) * blocks;
-                            let bits = &transposed[row + window * per_window..][..per_window];
+                            let first = (tile * tile_steps + step) * words + channel / 64;
+                            let first = (first * blocks + window * per_window) * 64 + channel % 64;
                             let origin = (step * frame) as u16;
-                            for (&bits, (first, further)) in bits.iter().zip(table) {
-                                end += V::select::<0>(further, bits, origin + first, slots(positions, end));
+                            for (block, (first_position, further)) in table.iter().enumerate() {
+                                let bits = transposed[first + 64 * block];
+                                let offset = origin + first_position;
+                                end += V::select::<0>(further, bits, offset, slots(positions, end));
                             }
                         }
                         list += 1;
@@ -245,34 +247,38 @@ impl Kernel for EventsKernel<'_> {
     }
 }
 
-/// Turns `[pixel][step][channel bits]` into `[step][channel][pixel bits]`.
+/// Steps whose squares are gathered before the first is transposed: their words are neighbours.
+const ABREAST: usize = 4;
+
+/// Turns `[pixel][step][word of 64 channels]` into `[step][word][block of 64 pixels][channel]`, the pixels as bits.
 #[inline(always)]
 fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
     let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
     let blocks = pixels.div_ceil(64);
     out.resize(steps * words * 64 * blocks, 0);
-    let bits = spikes.words();
-    for block in 0..blocks {
-        let first = 64 * block;
-        let count = 64.min(pixels - first);
-        for step in 0..steps {
-            for word in 0..words {
-                let mut square = [0u64; 64];
-                let mut any = 0;
-                for i in 0..count {
-                    let mut value = bits[((first + i) * steps + step) * words + word];
-                    if let Some(keep) = keep {
-                        value &= keep[(first + i) * words + word];
+    let mut squares = [[0u64; 64]; ABREAST];
+    for (block, trains) in spikes.words().chunks(64 * steps * words).enumerate() {
+        let count = trains.len() / (steps * words);
+        for word in 0..words {
+            for first in (0..steps).step_by(ABREAST) {
+                let abreast = ABREAST.min(steps - first);
+                for (i, train) in trains.chunks_exact(steps * words).enumerate() {
+                    let kept = keep.map_or(!0, |keep| keep[(64 * block + i) * words + word]);
+                    for (s, square) in squares[..abreast].iter_mut().enumerate() {
+                        square[i] = train[(first + s) * words + word] & kept;
                     }
-                    square[i] = value;
-                    any |= value;
                 }
-                if any != 0 {
-                    transpose(&mut square);
-                }
-                let row = (step * words + word) * 64 * blocks + block;
-                for (i, value) in square.into_iter().enumerate() {
-                    out[row + i * blocks] = value;
+                for (s, square) in squares[..abreast].iter_mut().enumerate() {
+                    let at = (((first + s) * words + word) * blocks + block) * 64;
+                    let out: &mut [u64; 64] = (&mut out[at..at + 64]).try_into().expect("sixty-four words");
+                    if count == 1 {
+                        // A fully connected layer: nothing to transpose.
+                        *out = std::array::from_fn(|channel| square[0] >> channel & 1);
+                    } else {
+                        *out = *square;
+                        out[count..].fill(0);
+                        transpose(out);
+                    }
                 }
             }
         }
@@ -282,20 +288,40 @@ fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
 /// Transposes a square of bits in place: bit `j` of word `i` becomes bit `i` of word `j`.
 #[inline(always)]
 fn transpose(square: &mut [u64; 64]) {
-    let mut mask = 0x0000_0000_FFFF_FFFFu64;
-    let mut half = 32;
-    while half > 0 {
-        let mut i = 0;
-        while i < 64 {
-            for k in i..i + half {
-                let swapped = (square[k] >> half ^ square[k + half]) & mask;
-                square[k] ^= swapped << half;
-                square[k + half] ^= swapped;
-            }
-            i += 2 * half;
+    swap_far::<32>(square, 0x0000_0000_FFFF_FFFF);
+    swap_far::<16>(square, 0x0000_FFFF_0000_FFFF);
+    swap_far::<8>(square, 0x00FF_00FF_00FF_00FF);
+    for eight in square.as_chunks_mut::<8>().0 {
+        swap_near::<4>(eight, 0x0F0F_0F0F_0F0F_0F0F);
+        swap_near::<2>(eight, 0x3333_3333_3333_3333);
+        swap_near::<1>(eight, 0x5555_5555_5555_5555);
+    }
+}
+
+/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word `HALF` on.
+#[inline(always)]
+fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
+    for pair in square.chunks_exact_mut(2 * HALF) {
+        let (first, second) = pair.split_at_mut(HALF);
+        for (a, b) in first.iter_mut().zip(second) {
+            let swapped = (*a >> HALF ^ *b) & low;
+            *a ^= swapped << HALF;
+            *b ^= swapped;
         }
-        half /= 2;
-        mask ^= mask << half;
+    }
+}
+
+/// The same within eight words, written so that it is a few operations on all of them.
+#[inline(always)]
+fn swap_near<const HALF: usize>(eight: &mut [u64; 8], low: u64) {
+    let other: [u64; 8] = std::array::from_fn(|k| eight[k ^ HALF]);
+    for k in 0..8 {
+        let (high, low) = if k & HALF == 0 {
+            (other[k] << HALF & !low, eight[k] & low)
+        } else {
+            (eight[k] & !low, other[k] >> HALF & low)
+        };
+        eight[k] = high | low;
     }
 }
 
