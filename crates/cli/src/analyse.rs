@@ -1,8 +1,8 @@
 //! `leaklab analyse`.
 
-use crate::Outcome;
 use crate::images::Images;
 use crate::interrupt::Interrupt;
+use crate::{Outcome, flags};
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::{Advance, Analysis, Options, analyse};
@@ -41,8 +41,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Threads to work with; no result depends on it.
-    #[arg(long, value_name = "N")]
-    threads: Option<std::num::NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
     /// Print the tables as one JSON list.
     #[arg(long)]
     json: bool,
@@ -87,7 +87,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                 noise: noises(&arguments.noise)?,
                 data_dir: arguments.data_dir,
                 weights: if arguments.best { Weights::Best } else { Weights::Last },
-                pool: Arc::new(threads(arguments.threads.map(std::num::NonZeroUsize::get))?),
+                pool: Arc::new(threads(arguments.threads)?),
             };
             let mut images = Images::new(arguments.quiet);
             let interrupt = Interrupt::listen("finishing the images under way; finished conditions are kept");

@@ -1,6 +1,6 @@
 //! `leaklab bench`.
 
-use crate::Outcome;
+use crate::{Outcome, flags};
 use leaklab_engine::{Architecture, Isa, Network, Neuron};
 use leaklab_lab::bench::{self, Report, Settings, Timing};
 use leaklab_lab::exchange::{NamedArray, npz, safetensors};
@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(long)]
     images: Option<PathBuf>,
     /// Membrane time constant in steps, or inf
-    #[arg(long, default_value_t = 100.0)]
+    #[arg(long, default_value_t = 100.0, value_parser = flags::tau, allow_negative_numbers = true)]
     tau: f64,
     /// Threshold
     #[arg(long, default_value_t = 1.0)]
@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 64)]
     batch: usize,
     /// Threads [default: all cores]
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Share of neurons dropped in training
     #[arg(long, default_value_t = 0.0)]
@@ -60,12 +60,9 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> Outcome {
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    for (name, value) in [
-        ("batch", arguments.batch),
-        ("threads", threads),
-        ("repeats", arguments.repeats),
-        ("time-steps", arguments.time_steps),
-    ] {
+    for (name, value) in
+        [("batch", arguments.batch), ("repeats", arguments.repeats), ("time-steps", arguments.time_steps)]
+    {
         if !(1..=65_535).contains(&value) {
             return Err(crate::usage(format!("--{name} is {value}; it must be from 1 to 65535")));
         }

@@ -1,7 +1,7 @@
 //! `leaklab evaluate`.
 
 use crate::images::Images;
-use crate::{Outcome, usage};
+use crate::{Outcome, flags, usage};
 use leaklab_engine::noise::{Noise, NoiseError, Scenario};
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
@@ -36,8 +36,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Threads to use; no result depends on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -66,7 +66,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         None => None,
     };
     let dataset = run.dataset()?;
-    let pool = threads(arguments.threads.map(usize::from))?;
+    let pool = threads(arguments.threads)?;
     let mut presentation = presentation(&run.config, &dataset);
     presentation.encoding = presentation.encoding.with_noise(noise);
     let packed = Packed::new(&run.network, Isa::best())?;

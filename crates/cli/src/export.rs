@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long)]
     best: bool,
     /// NIR: length of a step in seconds.
-    #[arg(long, default_value_t = ExportOptions::default().dt, requires = "nir")]
+    #[arg(long, default_value_t = ExportOptions::default().dt, requires = "nir", allow_negative_numbers = true)]
     dt: f64,
     /// NIR: r of IF nodes; 1 for tools that add r I in a step, 1/dt for tools that add r I dt.
     #[arg(long, value_name = "R", default_value_t = ExportOptions::default().if_r, requires = "nir")]

@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Length of a step in seconds; NIR does not say it.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     dt: Option<f64>,
     /// The r of IF nodes that adds an input to the potential as it is.
     #[arg(long, value_name = "R", default_value_t = ImportOptions::default().if_r)]
@@ -33,8 +33,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DATASET")]
     evaluate: Option<String>,
     /// Steps per image of that evaluation, in place of the data set's default.
-    #[arg(long, requires = "evaluate", value_parser = clap::value_parser!(u64).range(1..))]
-    time_steps: Option<u64>,
+    #[arg(long, requires = "evaluate", value_parser = clap::value_parser!(u16).range(1..))]
+    time_steps: Option<u16>,
     /// Folder that holds the data sets.
     #[arg(long, value_name = "DIR", requires = "evaluate")]
     data_dir: Option<PathBuf>,
@@ -83,7 +83,7 @@ fn show(
     settings.set("network", model.config.network.as_str());
     settings.set("tau", model.network.neuron.tau);
     if let Some(steps) = arguments.time_steps {
-        settings.set("time_steps", steps as i64);
+        settings.set("time_steps", i64::from(steps));
     }
     if let Some(folder) = &arguments.data_dir {
         settings.set("data_dir", folder.to_string_lossy().as_ref());

@@ -6,6 +6,7 @@ mod bench;
 mod data;
 mod evaluate;
 mod export;
+mod flags;
 mod images;
 mod import;
 mod interrupt;
@@ -57,7 +58,21 @@ pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Err
     Box::new(Usage(sentence.to_string()))
 }
 
+/// A reader that has seen enough, such as `head`, closes the pipe; that is no fault of the program's.
+fn leave_quietly_when_the_pipe_is_closed() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>();
+        if text.is_some_and(|text| text.starts_with("failed printing to std") && text.contains("Broken pipe"))
+        {
+            std::process::exit(1);
+        }
+        usual(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    leave_quietly_when_the_pipe_is_closed();
     let outcome = match Arguments::parse().command {
         Command::Study(arguments) => study::run(arguments),
         Command::Report(arguments) => report::run(arguments),

@@ -4,7 +4,7 @@ mod object;
 mod progress;
 
 use crate::interrupt::Interrupt;
-use crate::{Outcome, usage};
+use crate::{Outcome, flags, usage};
 use leaklab_lab::config::StudyConfig;
 use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError, StudyFolder};
 use leaklab_lab::train::Control;
@@ -27,8 +27,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Membrane time constants in place of the study's own, such as 5,10,30,100,300,inf.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    tau: Vec<String>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = flags::tau, allow_negative_numbers = true)]
+    tau: Vec<f64>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -42,10 +42,10 @@ pub struct Arguments {
     #[arg(long)]
     watch: bool,
     /// Threads to use; no result depends on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
     /// Minutes between checkpoints within an epoch.
-    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
     checkpoint_minutes: f64,
     /// Print the page's path only.
     #[arg(long, conflicts_with = "json")]
@@ -61,10 +61,8 @@ pub fn run(arguments: Arguments) -> Outcome {
     let name = config.name.replace(['/', '\\'], "-");
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("leaklab-study").join(name));
     let folder = StudyFolder::at(&out);
-    let threads = arguments.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
-        usize::from,
-    );
+    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let threads = arguments.threads.unwrap_or_else(all);
     let plan = Plan::make(&config, &folder, threads).map_err(|error| match error {
         StudyError::Other { .. } => usage(error),
         error => error.into(),
@@ -140,12 +138,17 @@ pub fn run(arguments: Arguments) -> Outcome {
 fn assignments(arguments: &Arguments) -> Vec<String> {
     let mut all = arguments.settings.clone();
     if !arguments.tau.is_empty() {
-        all.push(format!("tau=[{}]", arguments.tau.join(", ")));
+        all.push(format!("tau=[{}]", taus(&arguments.tau).join(", ")));
     }
     if let Some(folder) = &arguments.data_dir {
         all.push(format!("data_dir={}", toml_text(&folder.to_string_lossy())));
     }
     all
+}
+
+/// Membrane time constants as text.
+fn taus(values: &[f64]) -> Vec<String> {
+    values.iter().map(|&tau| number_text(tau)).collect()
 }
 
 /// Text as a TOML string.
@@ -157,7 +160,7 @@ fn toml_text(text: &str) -> String {
 fn command(arguments: &Arguments) -> String {
     let mut words = vec!["leaklab".to_owned(), "study".to_owned(), arguments.study.clone()];
     if !arguments.tau.is_empty() {
-        words.extend(["--tau".to_owned(), arguments.tau.join(",")]);
+        words.extend(["--tau".to_owned(), taus(&arguments.tau).join(",")]);
     }
     for setting in &arguments.settings {
         words.extend(["--set".to_owned(), setting.clone()]);
@@ -172,7 +175,6 @@ fn command(arguments: &Arguments) -> String {
 fn print_plan(plan: &Plan, folder: &StudyFolder) {
     let config = &plan.config;
     let base = &config.base;
-    let taus: Vec<String> = config.taus.iter().map(|&tau| number_text(tau)).collect();
     let seeds: Vec<String> = config.seeds.iter().map(u64::to_string).collect();
     let trained = plan.runs.iter().filter(|run| run.epochs >= base.epochs).count();
     let begun = plan.runs.iter().filter(|run| run.epochs > 0).count() - trained;
@@ -180,12 +182,17 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         "Study {}: {} runs, tau {}, seeds {}",
         config.name,
         plan.runs.len(),
-        taus.join(", "),
+        taus(&config.taus).join(", "),
         seeds.join(", ")
     );
     println!(
-        "  each    {} epochs of {} images of {}, {} test images, {} time steps",
-        base.epochs, plan.train_images, base.dataset, plan.test_images, base.time_steps
+        "  each    {} epoch{} of {} images of {}, {} test images, {} time steps",
+        base.epochs,
+        if base.epochs == 1 { "" } else { "s" },
+        plan.train_images,
+        base.dataset,
+        plan.test_images,
+        base.time_steps
     );
     println!("  network {}", base.network);
     if trained + begun > 0 {

@@ -2,7 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
-use crate::{Outcome, usage};
+use crate::{Outcome, flags, usage};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self, Control, Options, Summary};
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     dataset: Option<String>,
     /// Membrane time constant in time steps; `inf` for no leak.
-    #[arg(long, value_name = "STEPS", conflicts_with = "resume")]
-    tau: Option<String>,
+    #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
+    tau: Option<f64>,
     /// Seed of every random number.
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with = "resume", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
@@ -35,10 +35,10 @@ pub struct Arguments {
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
     /// Threads to use; no result depends on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
     /// Minutes between checkpoints within an epoch.
-    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
     checkpoint_minutes: f64,
     /// Stop when the loss diverges or the layers fall silent.
     #[arg(long)]
@@ -54,7 +54,7 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
     let options = Options {
-        threads: arguments.threads.map(usize::from),
+        threads: arguments.threads,
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
         data_dir: arguments.data_dir.clone(),
@@ -89,11 +89,11 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
     for assignment in &arguments.settings {
         settings.assign(assignment)?;
     }
-    let texts = [("dataset", &arguments.dataset), ("tau", &arguments.tau)];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            settings.set(key, text.as_str());
-        }
+    if let Some(dataset) = &arguments.dataset {
+        settings.set("dataset", dataset.as_str());
+    }
+    if let Some(tau) = arguments.tau {
+        settings.set("tau", tau);
     }
     if let Some(seed) = arguments.seed {
         settings.set("seed", seed as i64);

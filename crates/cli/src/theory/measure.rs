@@ -79,6 +79,16 @@ impl Question {
 
 const ROWS: &str = "Rows are at the frequencies of the simulation that are nearest to those asked for.";
 
+/// Appends a row; a number that double precision cannot hold is left out.
+fn push(table: &mut Table, row: Vec<Cell>) {
+    const BEYOND: &str = "A cell is empty where the number is beyond double precision.";
+    let finite = |cell: &Cell| !matches!(cell, Cell::Number(x) if !x.is_finite());
+    if !row.iter().all(finite) && !table.notes.iter().any(|note| note == BEYOND) {
+        table.notes.push(BEYOND.to_owned());
+    }
+    table.push(row.into_iter().map(|cell| if finite(&cell) { cell } else { Cell::Empty }).collect());
+}
+
 /// Rate, its logarithm, coefficient of variation, gain.
 pub fn rate(question: &Question) -> Made {
     let units = question.units();
@@ -107,7 +117,7 @@ pub fn rate(question: &Question) -> Made {
         row.push(estimate.cv.into());
     }
     let mut table = Table::new("rate", "Firing rate", &format!("{}.", question.words), &columns);
-    table.push(row);
+    push(&mut table, row);
     table.notes.extend(estimate.map(|estimate| question.note(&estimate)));
     Ok(table)
 }
@@ -151,7 +161,7 @@ pub fn spectrum(question: &Question, frequencies: &[f64]) -> Made {
     match estimate {
         None => {
             for &omega in &omegas {
-                table.push(row(omega)?);
+                push(&mut table, row(omega)?);
             }
         }
         Some(estimate) => {
@@ -161,7 +171,7 @@ pub fn spectrum(question: &Question, frequencies: &[f64]) -> Made {
                 cells.push(question.scale.rate(point.spectrum_error).into());
                 cells.push((point.cross_spectrum.re * stimulus).into());
                 cells.push((point.cross_spectrum.im * stimulus).into());
-                table.push(cells);
+                push(&mut table, cells);
             }
             table.notes.extend([question.note(&estimate), ROWS.to_owned()]);
         }
@@ -191,14 +201,14 @@ pub fn coherence(question: &Question, frequencies: &[f64]) -> Made {
     match estimate {
         None => {
             for &omega in &omegas {
-                table.push(row(omega)?);
+                push(&mut table, row(omega)?);
             }
         }
         Some(estimate) => {
             for point in &estimate.points {
                 let mut cells = row(point.omega)?;
                 cells.extend([point.coherence.into(), point.low.into(), point.high.into()]);
-                table.push(cells);
+                push(&mut table, cells);
             }
             table.notes.extend([question.note(&estimate), ROWS.to_owned()]);
         }
@@ -235,7 +245,7 @@ pub fn information(question: &Question, cutoffs: &[f64]) -> Made {
         if question.segments.is_some() {
             row.push(question.scale.rate(simulated_information(question, omega)?).into());
         }
-        table.push(row);
+        push(&mut table, row);
     }
     if question.neuron.rate() == 0.0 {
         table.notes.push("The rate underflows to 0, so there is no information per spike.".to_owned());

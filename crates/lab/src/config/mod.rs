@@ -13,7 +13,7 @@ pub use builtin::{BUILTIN, builtin_text};
 pub use reader::KEYS;
 pub use settings::{ConfigError, Origin, Settings};
 
-use crate::data::{Augmentation, Normalisation};
+use crate::data::{self, Augmentation, Normalisation};
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::{Levels, Noise, NoiseError, NoiseSetting, Scenario, Severities};
 use leaklab_engine::{Architecture, Gradient, Neuron, optimiser::Optimiser};
@@ -148,6 +148,10 @@ impl StudyConfig {
         };
         let base = run(&reader, taus[0], seeds[0])?;
         let name = reader.text("name")?.unwrap_or_else(|| name.to_owned());
+        // It names a folder too.
+        if !name.contains(|c: char| c.is_alphanumeric()) {
+            return Err(reader.refuse("name", "a name with a letter or digit is expected"));
+        }
         Ok(StudyConfig { name, taus, seeds, base })
     }
 
@@ -210,6 +214,13 @@ fn distinct<T: PartialEq>(reader: &Reader, key: &str, values: Vec<T>) -> Result<
     Ok(values)
 }
 
+/// More steps than this fit neither the memory nor anybody's patience.
+const MOST_STEPS: u64 = 65_535;
+
+fn at_most(reader: &Reader, key: &str, number: u64, most: u64) -> Result<u64, ConfigError> {
+    if number <= most { Ok(number) } else { Err(reader.refuse(key, format!("at most {most} is expected"))) }
+}
+
 fn single<T: Copy>(reader: &Reader, key: &'static str, values: &[T]) -> Result<T, ConfigError> {
     match values {
         [value] => Ok(*value),
@@ -227,8 +238,14 @@ fn run(reader: &Reader, tau: f64, seed: u64) -> Result<RunConfig, ConfigError> {
     let fraction = |x: f64| (0.0..1.0).contains(&x);
     let positive = |x: f64| x > 0.0 && x.is_finite();
     let not_negative = |x: f64| x >= 0.0 && x.is_finite();
-    let network = reader.text("network")?.unwrap_or_default();
-    let network = Architecture::parse(&network).map_err(|e| reader.refuse("network", e))?;
+    let notation = reader.text("network")?.unwrap_or_default();
+    let network = Architecture::parse(&notation).map_err(|e| {
+        // The notation is said once.
+        let text = e.to_string();
+        reader.refuse("network", text.strip_prefix(&format!("network '{notation}': ")).unwrap_or(&text))
+    })?;
+    let dataset: String = reader.parsed("dataset")?;
+    data::table::find(&dataset).map_err(|e| reader.refuse("dataset", e))?;
     let v_th = reader.number("v_th", Some(1.0), positive, "a number above 0")?;
     let decay = reader.number("weight_decay", Some(0.0), not_negative, "a number of 0 or more")? as f32;
     let momentum = reader.number("momentum", Some(0.0), fraction, "a number from 0 to below 1")?;
@@ -253,7 +270,7 @@ fn run(reader: &Reader, tau: f64, seed: u64) -> Result<RunConfig, ConfigError> {
     }
     let (noise, severities) = noises(reader)?;
     Ok(RunConfig {
-        dataset: reader.parsed("dataset")?,
+        dataset,
         data_dir: reader.text("data_dir")?.map(PathBuf::from),
         train_limit: limit("train_limit")?,
         test_limit: limit("test_limit")?,
@@ -263,7 +280,9 @@ fn run(reader: &Reader, tau: f64, seed: u64) -> Result<RunConfig, ConfigError> {
         network,
         tau,
         v_th: v_th as f32,
-        time_steps: reader.required_whole("time_steps", 1)? as usize,
+        time_steps: reader
+            .required_whole("time_steps", 1)
+            .and_then(|n| at_most(reader, "time_steps", n, MOST_STEPS))? as usize,
         gradient: reader.parsed("gradient")?,
         dropout: reader.number("dropout", Some(0.0), fraction, "a probability from 0 to below 1")? as f32,
         optimiser,

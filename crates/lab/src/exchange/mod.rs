@@ -18,6 +18,7 @@ pub use export::{ExportOptions, export};
 pub use import::{ImportOptions, Imported, import};
 pub use model::{Config, Model};
 
+use leaklab_record::RecordError;
 use std::path::{Path, PathBuf};
 
 /// One array of a file: its name, shape and row-major values.
@@ -27,13 +28,8 @@ pub type NamedArray = (String, Vec<usize>, Vec<f32>);
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The file's bytes are not what its format asks for.
     #[error("{}: not a readable {format} file: {reason}", path.display())]
     Malformed {
@@ -59,10 +55,6 @@ pub enum ExchangeError {
 }
 
 impl ExchangeError {
-    fn io(path: &Path, source: std::io::Error) -> Self {
-        ExchangeError::Io { path: path.to_owned(), source }
-    }
-
     fn malformed(path: &Path, format: &'static str, reason: impl Into<String>) -> Self {
         ExchangeError::Malformed { path: path.to_owned(), format, reason: reason.into() }
     }

@@ -5,7 +5,7 @@ use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
 use crate::run::{TrainedRun, Weights};
 use leaklab_engine::{Architecture, Network, Neuron};
-use leaklab_record::{atomic, number_text};
+use leaklab_record::{RecordError, atomic, number_text};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -92,7 +92,7 @@ impl Model {
     fn read(folder: &Path) -> Result<Self, ExchangeError> {
         let path = folder.join(CONFIG);
         let malformed = |reason: String| ExchangeError::malformed(&path, "config.json", reason);
-        let text = std::fs::read_to_string(&path).map_err(|e| ExchangeError::io(&path, e))?;
+        let text = std::fs::read_to_string(&path).map_err(RecordError::io(&path, "cannot be read"))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         match value.get("model_type").and_then(serde_json::Value::as_str) {
             Some(NAME) => {}
@@ -117,7 +117,7 @@ impl Model {
 
     /// Writes the folder: weights, `config.json` and the card.
     pub fn write(&self, folder: &Path) -> Result<(), ExchangeError> {
-        std::fs::create_dir_all(folder).map_err(|e| ExchangeError::io(folder, e))?;
+        std::fs::create_dir_all(folder).map_err(RecordError::io(folder, "cannot be written"))?;
         // One entry only: the library writes a hash map, whose order would differ from process to process.
         let metadata = safetensors::Metadata::from([("format".into(), "pt".into())]);
         safetensors::write(&folder.join(WEIGHTS), &self.tensors(), &metadata)?;
@@ -125,7 +125,7 @@ impl Model {
         text.push('\n');
         for (name, text) in [(CONFIG, text), (CARD, card::text(&self.config, &self.network, &self.figures))] {
             let path = folder.join(name);
-            atomic::write(&path, text.as_bytes()).map_err(|e| ExchangeError::io(&path, e))?;
+            atomic::write(&path, text.as_bytes()).map_err(RecordError::io(&path, "cannot be written"))?;
         }
         Ok(())
     }

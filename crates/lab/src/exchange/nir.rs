@@ -6,6 +6,7 @@
 
 use super::ExchangeError;
 use super::hdf5::{self, Folder, Value};
+use leaklab_record::{RecordError, atomic};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -156,14 +157,15 @@ pub struct Graph {
 
 /// Reads a graph from a file of Python's `nir` or of LeakLab.
 pub fn read(path: &Path) -> Result<Graph, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
+    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
     parse(bytes).map_err(|reason| ExchangeError::malformed(path, "NIR", reason))
 }
 
 /// Writes a graph atomically, as Python's `nir` 1.0.8 reads it.
 pub fn write(path: &Path, graph: &Graph) -> Result<(), ExchangeError> {
     let bytes = to_bytes(graph).map_err(|reason| ExchangeError::malformed(path, "NIR", reason))?;
-    leaklab_record::atomic::write(path, &bytes).map_err(|e| ExchangeError::io(path, e))
+    atomic::write(path, &bytes).map_err(RecordError::io(path, "cannot be written"))?;
+    Ok(())
 }
 
 /// The graph in a file's bytes; the error is one clause about what is wrong and where.

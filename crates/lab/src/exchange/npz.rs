@@ -4,6 +4,7 @@
 //! those bring C code). Archives are written stored, as `numpy.savez` does; compressed ones are read too.
 
 use super::{ExchangeError, NamedArray, elements};
+use leaklab_record::{RecordError, atomic};
 use std::io::Read;
 use std::path::Path;
 
@@ -16,13 +17,13 @@ const LARGEST_EXPANSION: u64 = 1032;
 
 /// Reads every array of an archive, in its order. Float64 arrays are rounded to float32; other types are errors.
 pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
+    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
     parse(&bytes, |_| true).map_err(|reason| ExchangeError::malformed(path, "npz", reason))
 }
 
 /// Reads the one array of that name, whatever the types of the others; `None` if there is none.
 pub fn read_array(path: &Path, name: &str) -> Result<Option<NamedArray>, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
+    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
     let found = parse(&bytes, |other| other == name);
     Ok(found.map_err(|reason| ExchangeError::malformed(path, "npz", reason))?.pop())
 }
@@ -30,7 +31,8 @@ pub fn read_array(path: &Path, name: &str) -> Result<Option<NamedArray>, Exchang
 /// Writes the arrays atomically. The bytes depend on the arrays alone: entries carry no time of writing.
 pub fn write(path: &Path, arrays: &[(&str, &[usize], &[f32])]) -> Result<(), ExchangeError> {
     let bytes = archive(arrays).map_err(|reason| ExchangeError::malformed(path, "npz", reason))?;
-    leaklab_record::atomic::write(path, &bytes).map_err(|e| ExchangeError::io(path, e))
+    atomic::write(path, &bytes).map_err(RecordError::io(path, "cannot be written"))?;
+    Ok(())
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -2,6 +2,7 @@
 
 use super::{ExchangeError, NamedArray};
 use ::safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use leaklab_record::{RecordError, atomic};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
 
 /// Reads every array and the header's text values.
 pub fn read_with_metadata(path: &Path) -> Result<(Vec<NamedArray>, Metadata), ExchangeError> {
-    let bytes = std::fs::read(path).map_err(|e| ExchangeError::io(path, e))?;
+    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
     parse(&bytes).map_err(|reason| ExchangeError::malformed(path, "safetensors", reason))
 }
 
@@ -53,7 +54,8 @@ pub fn write(
         .map_err(|e| malformed(e.to_string()))?;
     let header: HashMap<String, String> = metadata.clone().into_iter().collect();
     let file = ::safetensors::serialize(views, Some(header)).map_err(|e| malformed(e.to_string()))?;
-    leaklab_record::atomic::write(path, &file).map_err(|e| ExchangeError::io(path, e))
+    atomic::write(path, &file).map_err(RecordError::io(path, "cannot be written"))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,107 @@
+//! What is wrong is said in one sentence: bad input to every subcommand, with exit code 2 for wrong usage, 1 for work that
+//! failed, and never a panic.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Runs a command line (split at spaces) in a folder and gives its exit code and what it said.
+fn said(folder: &Path, line: &str) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_leaklab"))
+        .current_dir(folder)
+        .env("LEAKLAB_DATA", folder.join("no-data"))
+        .args(line.split(' '))
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn every_subcommand_says_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    fs::create_dir(here.join("empty")).unwrap();
+    fs::write(here.join("unclosed.toml"), "tau = [30\n").unwrap();
+    fs::write(here.join("negative.toml"), "dataset = \"digits\"\ntau = -3\n").unwrap();
+    fs::write(here.join("bytes.toml"), [0xff, 0xfe]).unwrap();
+    fs::write(here.join("random.nir"), [7; 1000]).unwrap();
+    for (line, code, words) in [
+        ("study nosuch", 2, "no study is called `nosuch`; there are digits, "),
+        ("study unclosed.toml", 2, "unclosed.toml, line 1: "),
+        (
+            "study negative.toml",
+            2,
+            "negative.toml, line 2: tau = -3: a number of steps above 0, or inf, is expected",
+        ),
+        ("study bytes.toml", 2, "bytes.toml: cannot be read"),
+        ("study digits --tau 30,-5", 2, "a number of steps above 0, or inf, is expected"),
+        ("study digits --tau 30,30 --dry-run", 2, "each value may be said once only"),
+        ("study digits --set seeds=[] --dry-run", 2, "at least one value is expected"),
+        ("study digits --set name=.. --dry-run", 2, "a name with a letter or digit is expected"),
+        ("study digits --set epochs", 2, "write it as key=value"),
+        ("study digits --checkpoint-minutes -1", 2, "a number of minutes, 0 or more, is expected"),
+        ("study digits --threads 65535", 2, "a whole number from 1 to 1024 is expected"),
+        ("study cifar10 --dry-run", 1, "run `leaklab data fetch cifar10`, or name the folder"),
+        ("report empty", 1, "neither a study nor a run"),
+        ("report nowhere", 1, "nowhere: neither a study nor a run"),
+        ("train", 2, "dataset is missing: say --dataset digits"),
+        ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
+        ("train --dataset digits --tau abc", 2, "a number of steps above 0, or inf, is expected"),
+        ("train --dataset digits --tau 30 --set network=8x8-10o", 2, "network = \"8x8-10o\": token 2 '10o'"),
+        ("train --dataset digits --tau 30 --set time_steps=1000000000", 2, "at most 65535 is expected"),
+        ("train --dataset digits --tau 30 --set dropout=1", 2, "a probability from 0 to below 1 is expected"),
+        ("train --resume empty", 1, "not a run folder"),
+        ("evaluate empty", 1, "not a run folder"),
+        ("evaluate empty --severity 3", 2, "--noise"),
+        ("analyse empty all", 1, "not a run folder"),
+        ("analyse empty colour", 2, "'colour' is not one of robustness"),
+        ("analyse compare empty", 2, "--out DIR"),
+        ("data fetch nosuch", 2, "'nosuch' is not one of digits, "),
+        ("data verify cifar10", 1, "leaklab data fetch cifar10"),
+        ("data show digits --out sheet.png --noise pink --severity 3", 2, "'pink' is not one of gaussian, "),
+        ("theory coherence --mu 0.8 --d -1 --omega 1", 2, "it must be a finite number above 0"),
+        ("theory coherence --mu 0.8 --d 1 --omega 5:1:10", 2, "the range is empty"),
+        ("theory figure --out nowhere/figure.html", 1, "the page cannot be written"),
+        ("network foo", 2, "the first token is the input"),
+        ("export empty --nir net.nir", 1, "not a run folder"),
+        ("import random.nir", 1, "random.nir: not a readable NIR file"),
+        ("import nowhere.nir", 1, "nowhere.nir: cannot be read"),
+        ("import random.nir --dt -1", 2, "a positive number of seconds is expected"),
+        ("bench foo", 2, "the first token is the input"),
+        ("bench --spike-rate 2", 2, "it must be above 0 and at most 0.5"),
+        ("selftest --fast", 2, "unexpected argument"),
+    ] {
+        let (found, message) = said(here, line);
+        assert_eq!(found, Some(code), "{line}: {message}");
+        assert!(message.contains(words), "{line}: {message}");
+        assert!(!message.contains("panicked"), "{line}: {message}");
+    }
+    assert!(!here.join("leaklab-study").exists() && !here.join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn numbers_beyond_double_precision_are_left_out() {
+    let output = Command::new(env!("CARGO_BIN_EXE_leaklab"))
+        .args(["theory", "rate", "--mu", "1e308", "--d", "1e308"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("beyond double precision"), "{text}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_leaklab"))
+        .args(["theory", "coherence", "--mu", "0.8", "--d", "0.1", "--omega", "0.1:100:20000", "--csv"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut few = [0; 64];
+    child.stdout.take().unwrap().read_exact(&mut few).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
