@@ -173,12 +173,6 @@ impl Events {
         self.offsets.last().map_or(0, |&n| n as usize)
     }
 
-    /// The events of a channel in all steps of a tile.
-    pub fn tile_range(&self, tile: usize, window: usize, channel: usize) -> std::ops::Range<usize> {
-        let list = self.geometry.list(tile, window, channel, 0);
-        self.offsets[list] as usize..self.offsets[list + self.geometry.tile_steps] as usize
-    }
-
     /// The events of one list.
     pub fn range(&self, tile: usize, window: usize, channel: usize, step: usize) -> std::ops::Range<usize> {
         let list = self.geometry.list(tile, window, channel, step);

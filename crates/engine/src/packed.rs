@@ -374,15 +374,7 @@ impl Packed {
             }
             PackedLayer::Pool => {
                 let target = &mut lower.gradient;
-                pool::backward(
-                    self.isa,
-                    &upper.events,
-                    &upper.gradient,
-                    scale,
-                    &lower.events,
-                    target,
-                    pooled,
-                );
+                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, pooled);
             }
             PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
         }

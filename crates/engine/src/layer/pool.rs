@@ -96,13 +96,9 @@ impl Work for Count<'_> {
     }
 }
 
-/// Bits of a `d` that nothing was written to: a NaN that no arithmetic gives.
-const UNSET: u32 = !0;
-
 /// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`, which
 /// is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.
 pub(crate) fn backward(
-    isa: Isa,
     events: &Events,
     gradient: &[f32],
     scale: f32,
@@ -112,62 +108,34 @@ pub(crate) fn backward(
 ) {
     let (g, gin) = (events.geometry, input.geometry);
     let (frame, quarter) = (g.frame(), 0.25 * scale);
-    // Where each position of an input tile's frames pools to, from the tile's first step on. Odd last rows and
-    // columns go to the first frame's last entry, where no neuron is and `d` is zero.
-    let mut pooled = vec![frame as u32 - 1; gin.tile_steps * gin.frame()];
-    for (step, pooled) in pooled.chunks_exact_mut(gin.frame()).enumerate() {
-        for y in 0..2 * g.shape.height {
-            for x in 0..2 * g.shape.width {
-                pooled[y * gin.stride() + x] = (step * frame + y / 2 * g.stride() + x / 2) as u32;
-            }
+    // Where each position of an input tile's frames pools to. Odd last rows and columns go to a frame's last entry,
+    // where no neuron is and `d` stays zero.
+    let mut pooled = vec![frame as u16 - 1; gin.frame()];
+    for y in 0..2 * g.shape.height {
+        for x in 0..2 * g.shape.width {
+            pooled[y * gin.stride() + x] = (y / 2 * g.stride() + x / 2) as u16;
         }
     }
+    let pooled = pooled.repeat(gin.tile_steps);
+    d.resize(frame, 0.0);
     for channel in 0..g.shape.channels {
-        d.clear();
-        d.resize(g.steps * frame, f32::from_bits(UNSET));
-        for tile in 0..g.tiles() {
-            let d = &mut d[tile * g.tile_steps * frame..];
+        d.fill(0.0);
+        for step in (0..g.steps).rev() {
+            let (tile, within) = (step / g.tile_steps, step % g.tile_steps);
             for window in 0..g.windows {
-                let range = events.tile_range(tile, window, channel);
+                let range = events.range(tile, window, channel, within);
                 for (&position, &gradient) in events.positions[range.clone()].iter().zip(&gradient[range]) {
-                    d[usize::from(position)] = gradient;
+                    d[usize::from(position) - within * frame] = gradient;
                 }
             }
-        }
-        vectorise(isa, Hold { d, frame });
-        for tile in 0..gin.tiles() {
-            let d = &d[tile * gin.tile_steps * frame..];
+            let (tile, within) = (step / gin.tile_steps, step % gin.tile_steps);
             for window in 0..gin.windows {
-                let range = input.tile_range(tile, window, channel);
+                let range = input.range(tile, window, channel, within);
                 let positions = &input.positions[range.clone()];
                 for (&position, gradient) in positions.iter().zip(&mut input_gradient[range]) {
-                    *gradient = quarter * d[pooled[usize::from(position)] as usize];
+                    *gradient = quarter * d[usize::from(pooled[usize::from(position)])];
                 }
             }
-        }
-    }
-}
-
-/// Fills in what is not set with what the step after holds, and with 0 after the last.
-struct Hold<'a> {
-    /// `[step][position]`.
-    d: &'a mut [f32],
-    frame: usize,
-}
-
-impl Work for Hold<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let keep = |value: &mut f32, otherwise: f32| {
-            *value = if value.to_bits() == UNSET { otherwise } else { *value };
-        };
-        let last = self.d.len() - self.frame;
-        self.d[last..].iter_mut().for_each(|value| keep(value, 0.0));
-        for at in (0..last).step_by(self.frame).rev() {
-            let (this, later) = self.d[at..].split_at_mut(self.frame);
-            this.iter_mut().zip(later).for_each(|(value, &mut later)| keep(value, later));
         }
     }
 }
