@@ -13,8 +13,8 @@ use leaklab_record::{Cell, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows of a table that are printed; the files hold all of them.
-const SHOWN_ROWS: usize = 24;
+/// A table with more rows than this is for a figure, and not printed.
+const SHOWN_ROWS: usize = 60;
 
 /// Measure a trained run, or compare several.
 #[derive(clap::Args)]
@@ -172,20 +172,21 @@ fn text(table: &Table) -> String {
     // A claim's rule is a paragraph and its reason a sentence; they are in the files and on the page.
     let shown = |i: &usize| !["rule", "reason"].contains(&table.columns[*i].name.as_str());
     let columns: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
-    let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
-    let rows = table.rows.iter().take(SHOWN_ROWS);
-    lines.extend(rows.map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0))
-        .collect();
     let mut out = format!("{} ({})\n", table.title, table.name);
-    for line in &lines {
-        let padded: Vec<String> =
-            line.iter().zip(&widths).map(|(s, &width)| format!("{s:<width$}")).collect();
-        out.push_str(&format!("  {}\n", padded.join("  ").trim_end()));
-    }
     if table.rows.len() > SHOWN_ROWS {
-        out.push_str(&format!("  ... {} more rows in {}.csv\n", table.rows.len() - SHOWN_ROWS, table.name));
+        out.push_str(&format!("  {} rows in {}.csv\n", table.rows.len(), table.name));
+    } else {
+        let mut lines: Vec<Vec<String>> =
+            vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
+        lines.extend(table.rows.iter().map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
+        let widths: Vec<usize> = (0..columns.len())
+            .map(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0))
+            .collect();
+        for line in &lines {
+            let padded: Vec<String> =
+                line.iter().zip(&widths).map(|(s, &width)| format!("{s:<width$}")).collect();
+            out.push_str(&format!("  {}\n", padded.join("  ").trim_end()));
+        }
     }
     for note in &table.notes {
         out.push_str(&format!("  {note}\n"));

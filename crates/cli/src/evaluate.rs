@@ -85,7 +85,10 @@ pub fn run(arguments: Arguments) -> Outcome {
         _ => "clean".to_owned(),
     };
     if arguments.json {
-        println!("{}", object(&arguments, &run, &evaluation, &condition));
+        let name = condition.split(' ').next().unwrap_or_default();
+        let mut object = evaluation.object(run.position.epoch, name);
+        object["run"] = arguments.run.display().to_string().into();
+        println!("{object}");
     } else {
         print(&run, &evaluation, &condition);
     }
@@ -101,29 +104,6 @@ fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, Noise
         None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
     };
     Ok(Some((noise, scenario)))
-}
-
-fn object(
-    arguments: &Arguments,
-    run: &TrainedRun,
-    evaluation: &Evaluation,
-    condition: &str,
-) -> serde_json::Value {
-    let interval = evaluation.interval();
-    serde_json::json!({
-        "run": arguments.run.display().to_string(),
-        "epoch": run.position.epoch,
-        "condition": condition.split(' ').next(),
-        "images": evaluation.images,
-        "correct": evaluation.correct,
-        "accuracy": evaluation.accuracy(),
-        "accuracy_low": interval.low,
-        "accuracy_high": interval.high,
-        "sse": Some(evaluation.sse).filter(|x| x.is_finite()),
-        "spike_rate": evaluation.spike_rate,
-        "synops": evaluation.synops,
-        "layers": evaluation.layers,
-    })
 }
 
 fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {

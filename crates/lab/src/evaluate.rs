@@ -42,6 +42,24 @@ impl Evaluation {
         let nothing = Estimate { mean: 0.0, low: 0.0, high: 1.0 };
         statistics::wilson(self.correct, self.images).unwrap_or(nothing)
     }
+
+    /// The evaluation for programs: the program's `--json` and Python's dict.
+    pub fn object(&self, epoch: u64, condition: &str) -> serde_json::Value {
+        let interval = self.interval();
+        serde_json::json!({
+            "epoch": epoch,
+            "condition": condition,
+            "images": self.images,
+            "correct": self.correct,
+            "accuracy": self.accuracy(),
+            "accuracy_low": interval.low,
+            "accuracy_high": interval.high,
+            "sse": Some(self.sse).filter(|x| x.is_finite()),
+            "spike_rate": self.spike_rate,
+            "synops": self.synops,
+            "layers": self.layers,
+        })
+    }
 }
 
 /// What one image gave.

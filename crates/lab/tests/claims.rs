@@ -213,7 +213,7 @@ fn an_interval_that_includes_no_effect_refutes_nothing_by_itself() {
     let case = |verdict: &str, case: &str| (verdict.to_owned(), case.to_owned());
     // Half a width is about 3.34 times the jitter; the smallest effect of interest is 0.01.
     assert_eq!(with(0.0, 0.01), case("not enough evidence", "undecided"));
-    assert_eq!(with(0.0, 0.001), case("does not hold", "no effect of interest"));
+    assert_eq!(with(0.0, 0.001), case("does not hold", "no such effect"));
     assert_eq!(with(0.002, 0.001), case("holds", "as claimed, but small"));
     assert_eq!(with(0.05, 0.001), case("holds", "as claimed"));
     assert_eq!(with(-0.05, 0.001), case("does not hold", "the opposite"));

@@ -13,7 +13,6 @@ use leaklab_record::{RunFolder, Table};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -72,21 +71,7 @@ pub fn evaluate<'py>(
         let stopped = || interrupted.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()));
         Ok((evaluation.ok_or_else(stopped)?, run.position.epoch, condition))
     })?;
-    let interval = evaluation.interval();
-    let value = json!({
-        "epoch": epoch,
-        "condition": condition,
-        "images": evaluation.images,
-        "correct": evaluation.correct,
-        "accuracy": evaluation.accuracy(),
-        "accuracy_low": interval.low,
-        "accuracy_high": interval.high,
-        "sse": Some(evaluation.sse).filter(|x| x.is_finite()),
-        "spike_rate": evaluation.spike_rate,
-        "synops": evaluation.synops,
-        "layers": evaluation.layers,
-    });
-    Ok(object(py, &value)?.cast_into()?)
+    Ok(object(py, &evaluation.object(epoch, &condition))?.cast_into()?)
 }
 
 /// Runs an analysis of a trained run and returns one of its tables as a dict of arrays, ready for ``pandas.DataFrame``.

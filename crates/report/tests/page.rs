@@ -87,7 +87,7 @@ fn a_mixed_claim_is_called_mixed() {
     }
     let html = render(&page(&study));
     assert!(html.contains("In part: accuracy falls less with more leak in 3 of 4 kinds of noise"));
-    assert!(html.contains("it does not in 1 of 4 kinds of noise (impulse/pixel)"));
+    assert!(html.contains("it does not in 1 of 4 kinds of noise (impulse on pixels)"));
     assert!(html.contains("As claimed in 3, the opposite in 1 of 4 parts."));
 }
 

@@ -137,16 +137,26 @@ pub fn table_heading(text: &str) -> Html {
 /// A condition in words: `gaussian/pixel/5` is `Gaussian noise on pixels, severity 5`.
 pub fn condition_label(condition: &str) -> String {
     let parts: Vec<&str> = condition.split('/').collect();
-    let place = |scenario| match scenario {
+    match parts[..] {
+        [noise, scenario, severity] => {
+            format!("{} noise {}, severity {severity}", capital(noise), place_label(scenario))
+        }
+        _ => condition.to_owned(),
+    }
+}
+
+/// A noise within a sentence: `gaussian/pixel` is `Gaussian on pixels`.
+pub fn noise_label(noise: &str) -> String {
+    let Some((noise, scenario)) = noise.split_once('/') else { return noise.to_owned() };
+    let noise = if noise == "gaussian" { "Gaussian" } else { noise };
+    format!("{noise} {}", place_label(scenario))
+}
+
+fn place_label(scenario: &str) -> &str {
+    match scenario {
         "pixel" => "on pixels",
         "channel" => "on spikes",
         other => other,
-    };
-    match parts[..] {
-        [noise, scenario, severity] => {
-            format!("{} noise {}, severity {severity}", capital(noise), place(scenario))
-        }
-        _ => condition.to_owned(),
     }
 }
 

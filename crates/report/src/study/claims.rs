@@ -1,7 +1,7 @@
 //! The claims, and the answer in plain words that follows from them by fixed rules. No verdict is made here: the
 //! comparison judged, and this says what it found.
 
-use super::chart::capital;
+use super::chart::{capital, noise_label};
 use super::number;
 use super::records::Study;
 use crate::html::Html;
@@ -129,7 +129,10 @@ impl Parts<'_> {
     /// Which cases of the rules these are: `As claimed in 2, undecided in 1 of 3 parts.` Nothing where the verdict says it all.
     fn cases(&self, table: &Table) -> Option<String> {
         let mut found: Vec<(&str, usize)> = Vec::new();
-        for (row, verdict) in &self.rows {
+        let order = [Verdict::Holds, Verdict::DoesNotHold, Verdict::NotEnoughEvidence];
+        let rows =
+            order.iter().flat_map(|wanted| self.rows.iter().filter(move |(_, verdict)| verdict == wanted));
+        for (row, verdict) in rows {
             let case = table.cell(row, "case").text().unwrap_or(verdict.text());
             match found.iter_mut().find(|(known, _)| *known == case) {
                 Some((_, count)) => *count += 1,
@@ -241,11 +244,11 @@ pub fn answer(study: &Study) -> Html {
 
 fn robustness_answer(table: &Table, parts: &Parts) -> Html {
     let names = |verdict: Verdict| -> String {
-        let names: Vec<&str> = parts
+        let names: Vec<String> = parts
             .rows
             .iter()
             .filter(|(_, v)| *v == verdict)
-            .filter_map(|(row, _)| table.cell(row, "claim").text()?.split_once(' ').map(|(_, part)| part))
+            .filter_map(|(row, _)| Some(noise_label(table.cell(row, "claim").text()?.split_once(' ')?.1)))
             .collect();
         names.join(", ")
     };

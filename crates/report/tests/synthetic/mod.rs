@@ -290,7 +290,7 @@ impl Synthetic {
 fn case(verdict: &str) -> &'static str {
     match verdict {
         "holds" => "as claimed",
-        "does not hold" => "no effect of interest",
+        "does not hold" => "no such effect",
         _ => "undecided",
     }
 }

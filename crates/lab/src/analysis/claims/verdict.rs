@@ -55,7 +55,7 @@ impl Case {
             Case::AsClaimed => "as claimed",
             Case::Small => "as claimed, but small",
             Case::Opposite => "the opposite",
-            Case::NoEffect => "no effect of interest",
+            Case::NoEffect => "no such effect",
             Case::NotSteady => "not steady",
             Case::Different => "different",
             Case::Undecided => "undecided",
