@@ -7,12 +7,8 @@
 
 use super::{Kernel, Part, Row, Vector};
 
-/// One chunk of sixteen output channels against one cell (time tile and window) of input events.
-pub(crate) struct ConvWalk<'a> {
-    /// Weights `[input channel][9 taps, last first]`.
-    pub weights: &'a [[Row; 9]],
-    /// Their gradients, added to.
-    pub gradients: &'a mut [[Row; 9]],
+/// One cell (time tile and window) of input events, and the `d` they reached of sixteen output channels.
+pub(crate) struct Cell<'a> {
     /// `d` in padded frames: position `p` reached the rows `p + i * stride + j` for `i, j` in 0..3.
     pub frames: &'a [Row],
     /// Frame columns, one more than the image has.
@@ -23,6 +19,48 @@ pub(crate) struct ConvWalk<'a> {
     pub every: usize,
     /// Positions of the events, all such that their rows are within `frames`.
     pub positions: &'a [u16],
+}
+
+impl Cell<'_> {
+    /// The events of a channel.
+    #[inline(always)]
+    fn channel(&self, channel: usize) -> std::ops::Range<usize> {
+        self.offsets[channel * self.every] as usize..self.offsets[(channel + 1) * self.every] as usize
+    }
+
+    /// How far each tap is from an event's position.
+    #[inline(always)]
+    fn taps(&self) -> [usize; 9] {
+        std::array::from_fn(|j| j / 3 * self.stride + j % 3)
+    }
+
+    /// The position of an event as a number that [`Cell::row`] may be asked for.
+    #[inline(always)]
+    fn position(&self, position: u16) -> usize {
+        let position = usize::from(position);
+        assert!(position + 2 * self.stride + 2 < self.frames.len());
+        position
+    }
+
+    /// The `d` that an event reached by a tap.
+    ///
+    /// # Safety
+    /// `position` is of [`Cell::position`] and `tap` of [`Cell::taps`].
+    #[inline(always)]
+    unsafe fn row(&self, position: usize, tap: usize) -> &Row {
+        // SAFETY: taps go at most `2 * stride + 2` further, which is within, by the check of `position`.
+        unsafe { self.frames.get_unchecked(position + tap) }
+    }
+}
+
+/// Both gradients of one chunk of sixteen output channels from one cell of input events.
+pub(crate) struct ConvWalk<'a> {
+    /// The events and `d`.
+    pub cell: Cell<'a>,
+    /// Weights `[input channel][9 taps, last first]`.
+    pub weights: &'a [[Row; 9]],
+    /// Their gradients, added to.
+    pub gradients: &'a mut [[Row; 9]],
     /// Gradient of each event, added to; or written, if this is the first chunk.
     pub events: &'a mut [f32],
     /// Whether this is the first chunk.
@@ -39,31 +77,28 @@ impl Kernel for ConvWalk<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let reach = 2 * self.stride + 2;
-        let within = self.frames.len().saturating_sub(reach);
-        let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * self.stride + j % 3);
+        let cell = self.cell;
+        let taps = cell.taps();
         // The cell's events are consecutive: their products are numbered through, whatever their channel.
-        let base = self.offsets[0] as usize;
+        let base = cell.offsets[0] as usize;
         let mut ring = [Row::ZERO; RING];
         let mut finished = base;
         for (channel, (weights, gradients)) in self.weights.iter().zip(self.gradients.iter_mut()).enumerate()
         {
-            let start = self.offsets[channel * self.every] as usize;
-            let end = self.offsets[(channel + 1) * self.every] as usize;
+            let std::ops::Range { start, end } = cell.channel(channel);
             for piece in (start..end).step_by(PIECE) {
-                let positions = &self.positions[piece..end.min(piece + PIECE)];
+                let positions = &cell.positions[piece..end.min(piece + PIECE)];
                 for part in 0..16 / V::Part::LANES {
                     let at = part * V::Part::LANES;
                     let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                     let weights: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&weights[j], at));
                     for (number, &position) in positions.iter().enumerate() {
-                        let p = usize::from(position);
-                        assert!(p < within);
+                        let p = cell.position(position);
                         // Two chains: one alone would wait for itself.
                         let mut products = [V::Part::zero(); 2];
                         for j in 0..9 {
-                            // SAFETY: `p` is below `within`, and `taps` go at most `reach` further.
-                            let d = V::Part::load(unsafe { self.frames.get_unchecked(p + taps[j]) }, at);
+                            // SAFETY: as `row` demands.
+                            let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
                             products[j % 2] = d.mul_add(weights[j], products[j % 2]);
                             sums[j] = sums[j].add(d);
                         }
@@ -86,7 +121,7 @@ impl Kernel for ConvWalk<'_> {
                 }
             }
         }
-        let end = self.offsets[self.weights.len() * self.every] as usize;
+        let end = cell.offsets[self.weights.len() * cell.every] as usize;
         let block: &[Row; 16] = ring[(finished - base) % RING..][..16].try_into().expect("sixteen products");
         let mut sums = [0.0; 16];
         lane_sums::<V>(block).store(&mut sums);
@@ -108,18 +143,10 @@ fn lane_sums<V: Vector>(rows: &[Row; 16]) -> V {
 
 /// As [`ConvWalk`], where the gradient of the events is not wanted: the first layer.
 pub(crate) struct ConvWeights<'a> {
+    /// The events and `d`.
+    pub cell: Cell<'a>,
     /// Gradients of the weights, `[input channel][9 taps, last first]`, added to.
     pub gradients: &'a mut [[Row; 9]],
-    /// As in [`ConvWalk`].
-    pub frames: &'a [Row],
-    /// As in [`ConvWalk`].
-    pub stride: usize,
-    /// As in [`ConvWalk`].
-    pub offsets: &'a [u32],
-    /// As in [`ConvWalk`].
-    pub every: usize,
-    /// As in [`ConvWalk`].
-    pub positions: &'a [u16],
 }
 
 impl Kernel for ConvWeights<'_> {
@@ -127,21 +154,18 @@ impl Kernel for ConvWeights<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let reach = 2 * self.stride + 2;
-        let within = self.frames.len().saturating_sub(reach);
-        let taps: [usize; 9] = std::array::from_fn(|j| j / 3 * self.stride + j % 3);
+        let cell = self.cell;
+        let taps = cell.taps();
         for (channel, gradients) in self.gradients.iter_mut().enumerate() {
-            let start = self.offsets[channel * self.every] as usize;
-            let end = self.offsets[(channel + 1) * self.every] as usize;
+            let positions = &cell.positions[cell.channel(channel)];
             for part in 0..16 / V::Part::LANES {
                 let at = part * V::Part::LANES;
                 let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
-                for &position in &self.positions[start..end] {
-                    let p = usize::from(position);
-                    assert!(p < within);
+                for &position in positions {
+                    let p = cell.position(position);
                     for j in 0..9 {
-                        // SAFETY: as in `ConvWalk`.
-                        let d = V::Part::load(unsafe { self.frames.get_unchecked(p + taps[j]) }, at);
+                        // SAFETY: as `row` demands.
+                        let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
                         sums[j] = sums[j].add(d);
                     }
                 }

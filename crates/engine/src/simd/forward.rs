@@ -49,6 +49,37 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
     std::array::from_fn(|n| even[n].add(odd[n]))
 }
 
+/// `16 N` neurons from step to step, in registers.
+struct Neurons<V, const N: usize> {
+    membrane: [V; N],
+    lambda: V,
+    v_th: V,
+}
+
+impl<V: Vector, const N: usize> Neurons<V, N> {
+    #[inline(always)]
+    fn at_rest(dynamics: Dynamics) -> Self {
+        let (lambda, v_th) = (V::splat(dynamics.lambda), V::splat(dynamics.v_th));
+        Neurons { membrane: [V::zero(); N], lambda, v_th }
+    }
+
+    /// One step: who fires, a bit each; the squared weighted inputs are added to `square`.
+    #[inline(always)]
+    fn step(&mut self, current: [V; N], square: &mut Row) -> u64 {
+        let mut sum = V::load(square);
+        let mut spikes = 0;
+        for n in 0..N {
+            sum = current[n].mul_add(current[n], sum);
+            let potential = self.membrane[n].add(current[n]);
+            let fired = potential.greater(self.v_th);
+            self.membrane[n] = potential.mul(self.lambda).clear(fired);
+            spikes |= u64::from(fired) << (16 * n);
+        }
+        sum.store(square);
+        spikes
+    }
+}
+
 /// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
 pub(crate) struct ConvForward<'a, const N: usize> {
     /// Weight rows of this chunk and block; the last is zero.
@@ -97,13 +128,12 @@ impl<const N: usize> Kernel for ConvForward<'_, N> {
 impl<const N: usize> ConvForward<'_, N> {
     #[inline(always)]
     fn sweep<V: Vector, const FIRST: bool, const LAST: bool>(self) {
-        let Dynamics { scale, lambda, v_th } = self.dynamics;
-        let (scale, lambda, v_th) = (V::splat(scale), V::splat(lambda), V::splat(v_th));
+        let scale = V::splat(self.dynamics.scale);
         let steps = self.steps;
         let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
         let pixels = (self.offsets.len() - 1) / steps;
         for pixel in 0..pixels {
-            let mut membrane = [V::zero(); N];
+            let mut neurons = Neurons::<V, N>::at_rest(self.dynamics);
             let offsets = &self.offsets[pixel * steps..(pixel + 1) * steps + 1];
             let per_pixel = steps * self.words_per_step;
             let words = &mut self.words[pixel * per_pixel..][..per_pixel];
@@ -126,17 +156,8 @@ impl<const N: usize> ConvForward<'_, N> {
                     continue;
                 }
                 at += N;
-                let mut sum = V::load(square);
-                let mut spikes = 0;
-                for n in 0..N {
-                    let current = z[n].mul(scale);
-                    sum = current.mul_add(current, sum);
-                    let potential = membrane[n].add(current);
-                    let fired = potential.greater(v_th);
-                    membrane[n] = potential.mul(lambda).clear(fired);
-                    spikes |= u64::from(fired) << (16 * n);
-                }
-                sum.store(square);
+                let current = z.map(|z| z.mul(scale));
+                let spikes = neurons.step(current, square);
                 *word = if N == 4 { spikes } else { *word | spikes << shift };
             }
         }
@@ -351,8 +372,6 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Dynamics { lambda, v_th, .. } = self.dynamics;
-        let (lambda, v_th) = (V::splat(lambda), V::splat(v_th));
         let (steps, entries) = (self.steps, 1 << self.bits);
         let columns = self.codes.len() / steps;
         let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
@@ -362,7 +381,7 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
             let per_pixel = steps * self.words_per_step;
             let words =
                 self.words[x * per_pixel..][..per_pixel][word..].iter_mut().step_by(self.words_per_step);
-            let mut membrane = [V::zero(); N];
+            let mut neurons = Neurons::<V, N>::at_rest(self.dynamics);
             for ((step, square), word) in self.squares.iter_mut().enumerate().zip(words) {
                 let mut signed = [[V::zero(); N]; 2];
                 for (k, train) in trains.iter().enumerate() {
@@ -374,17 +393,8 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
                         }
                     }
                 }
-                let mut sum = V::load(square);
-                let mut spikes = 0;
-                for n in 0..N {
-                    let current = signed[0][n].sub(signed[1][n]);
-                    sum = current.mul_add(current, sum);
-                    let potential = membrane[n].add(current);
-                    let fired = potential.greater(v_th);
-                    membrane[n] = potential.mul(lambda).clear(fired);
-                    spikes |= u64::from(fired) << (16 * n);
-                }
-                sum.store(square);
+                let current = std::array::from_fn(|n| signed[0][n].sub(signed[1][n]));
+                let spikes = neurons.step(current, square);
                 *word = if N == 4 { spikes } else { *word | spikes << shift };
             }
         }

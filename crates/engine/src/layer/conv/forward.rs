@@ -1,0 +1,309 @@
+//! The forward pass: lists of events merged over the nine taps, summed with the neuron fused in.
+
+use super::super::total_squares;
+use super::{Conv, ConvWorkspace};
+use crate::events::Compact;
+use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
+use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
+use crate::spikes::{Shape, Spikes};
+
+/// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
+const STRIP: usize = 32;
+
+/// Row numbers (times [`ROW`]) of each `[pixel of the strip][step]`, padded.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    list: Vec<u16>,
+    offsets: Vec<u32>,
+    /// One output row's columns: the events of the three input rows, `[column][step]`.
+    columns: Vec<u16>,
+    column_offsets: Vec<u32>,
+}
+
+/// What comes into a convolution.
+pub(crate) enum ConvInput<'a> {
+    /// Spikes, of which `keep` lets some through.
+    Spikes(&'a Spikes, Option<&'a [u64]>),
+    /// Real values `[step][channel][row][column]`.
+    Real(&'a [f32], usize),
+}
+
+impl Conv {
+    /// All steps of the layer: spikes to `out`, sums of squared weighted inputs to `squares`.
+    pub fn forward(
+        &self,
+        isa: Isa,
+        dynamics: Dynamics,
+        input: &ConvInput,
+        workspace: &mut ConvWorkspace,
+        out: &mut Spikes,
+        squares: &mut Vec<f64>,
+    ) {
+        let steps = match input {
+            ConvInput::Spikes(spikes, _) => spikes.steps(),
+            ConvInput::Real(_, steps) => *steps,
+        };
+        match input {
+            // Four vectors are a whole word, which is written and not added to.
+            ConvInput::Spikes(..) if self.vectors == 4 => {
+                out.reshape(self.output.pixels(), steps, self.output.channels);
+            }
+            _ => out.reset(self.output.pixels(), steps, self.output.channels),
+        }
+        workspace.squares.clear();
+        workspace.squares.resize(steps, Row::ZERO);
+        match *input {
+            ConvInput::Spikes(spikes, keep) => match self.code_bits() {
+                Some(bits) => self.forward_codes(isa, dynamics, spikes, bits, workspace, out),
+                None => self.forward_spikes(isa, dynamics, spikes, keep, workspace, out),
+            },
+            ConvInput::Real(values, steps) => {
+                let squares = &mut workspace.squares;
+                dispatch(isa, RealForward { conv: self, dynamics, values, steps, squares, out });
+            }
+        }
+        total_squares(&workspace.squares, squares);
+    }
+
+    fn forward_spikes(
+        &self,
+        isa: Isa,
+        dynamics: Dynamics,
+        spikes: &Spikes,
+        keep: Option<&[u64]>,
+        workspace: &mut ConvWorkspace,
+        out: &mut Spikes,
+    ) {
+        let (blocks, steps, width) = (self.blocks(), spikes.steps(), self.output.width);
+        workspace.compact.resize_with(blocks.max(workspace.compact.len()), Compact::default);
+        workspace.merged.resize_with(blocks.max(workspace.merged.len()), Merged::default);
+        for (block, compact) in workspace.compact[..blocks].iter_mut().enumerate() {
+            compact.build(isa, spikes, keep, block);
+        }
+        let strip = (STRIP / width).max(1);
+        let words_per_step = out.words_per_step();
+        for top in (0..self.output.height).step_by(strip) {
+            let rows = top..self.output.height.min(top + strip);
+            let pixels = rows.len() * width;
+            for (compact, merged) in workspace.compact.iter().zip(&mut workspace.merged).take(blocks) {
+                let (shape, size) = (self.input, self.block_size());
+                dispatch(isa, Merge { compact, merged, shape, steps, size, rows: rows.clone() });
+            }
+            if blocks > 1 {
+                workspace
+                    .partial
+                    .resize((pixels * steps * self.vectors).max(workspace.partial.len()), Row::ZERO);
+            }
+            let per_pixel = steps * words_per_step;
+            let words = &mut out.words_mut()[top * width * per_pixel..][..pixels * per_pixel];
+            for chunk in 0..self.chunks() {
+                for (block, merged) in workspace.merged[..blocks].iter().enumerate() {
+                    let len = self.tile_rows() * self.vectors;
+                    by_vectors!(self.vectors, N => {
+                        let kernel = ConvForward::<N> {
+                            rows: &self.tiles[(chunk * blocks + block) * len..][..len],
+                            list: &merged.list,
+                            offsets: &merged.offsets,
+                            steps,
+                            partial: &mut workspace.partial,
+                            first: block == 0,
+                            last: block + 1 == blocks,
+                            dynamics,
+                            squares: &mut workspace.squares,
+                            words,
+                            words_per_step,
+                            chunk,
+                        };
+                        dispatch(isa, kernel);
+                    });
+                }
+            }
+        }
+    }
+
+    fn forward_codes(
+        &self,
+        isa: Isa,
+        dynamics: Dynamics,
+        spikes: &Spikes,
+        bits: usize,
+        workspace: &mut ConvWorkspace,
+        out: &mut Spikes,
+    ) {
+        let (height, width, steps) = (self.input.height, self.input.width, spikes.steps());
+        let words_per_step = out.words_per_step();
+        let codes = &mut workspace.codes;
+        codes.clear();
+        codes.resize((width + 2) * steps, [0; 2]);
+        for y in 0..height {
+            vectorise(isa, Codes { spikes, y, height, width, real: self.real_channels(), codes });
+            let per_row = width * steps * words_per_step;
+            let words = &mut out.words_mut()[y * per_row..][..per_row];
+            for chunk in 0..self.chunks() {
+                let len = (3 << bits) * self.vectors;
+                by_vectors!(self.vectors, N => {
+                    let kernel = CodeForward::<N> {
+                        tables: &self.tiles[chunk * len..][..len],
+                        bits,
+                        codes,
+                        steps,
+                        dynamics,
+                        squares: &mut workspace.squares,
+                        words,
+                        words_per_step,
+                        chunk,
+                    };
+                    dispatch(isa, kernel);
+                });
+            }
+        }
+    }
+}
+
+/// Codes of the columns of three pixels around row `y`: bit `row * channels + channel` of each sign.
+struct Codes<'a> {
+    spikes: &'a Spikes,
+    y: usize,
+    height: usize,
+    width: usize,
+    real: usize,
+    codes: &'a mut [[u16; 2]],
+}
+
+impl Work for Codes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let steps = self.spikes.steps();
+        let mask = (1u64 << self.real) - 1;
+        for x in 0..self.width {
+            let codes = &mut self.codes[(x + 1) * steps..][..steps];
+            codes.fill([0; 2]);
+            for row in 0..3 {
+                let v = self.y + row;
+                if (1..=self.height).contains(&v) {
+                    let train = &self.spikes.words()[((v - 1) * self.width + x) * steps..][..steps];
+                    let shift = row * self.real;
+                    for (code, &word) in codes.iter_mut().zip(train) {
+                        code[0] |= ((word & mask) << shift) as u16;
+                        code[1] |= ((word >> self.real & mask) << shift) as u16;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Merges the lists of each output pixel's neighbours, first down the columns, then across: every column
+/// serves three pixels.
+struct Merge<'a> {
+    compact: &'a Compact,
+    merged: &'a mut Merged,
+    shape: Shape,
+    steps: usize,
+    /// Channels of a block.
+    size: usize,
+    rows: std::ops::Range<usize>,
+}
+
+impl Kernel for Merge<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Merged { list, offsets, columns, column_offsets } = self.merged;
+        let (height, width, steps, size) = (self.shape.height, self.shape.width, self.steps, self.size);
+        offsets.clear();
+        offsets.push(0);
+        for y in self.rows {
+            column_offsets.clear();
+            column_offsets.push(0);
+            // The neighbours at -1, 0 and 1, those outside as number `end`, and the offset of their weight rows.
+            let around = |at: usize, end: usize, taps: usize| {
+                [0, 1, 2].map(|tap| ((at + tap).wrapping_sub(1).min(end), (tap * taps * size * ROW) as u16))
+            };
+            let rows = around(y, height, 1);
+            for x in 0..width {
+                let outside = height * width;
+                let first = |v: usize| if v == height { outside } else { v * width + x };
+                Append {
+                    source: &self.compact.channels,
+                    starts: &self.compact.offsets,
+                    target: columns,
+                    ends: column_offsets,
+                    neighbours: rows.map(|(v, offset)| (first(v) * steps, offset)),
+                    steps,
+                    longest: 3 * size,
+                }
+                .append::<V>(None);
+            }
+            // What lies outside is empty.
+            let end = *column_offsets.last().expect("it holds at least the start");
+            column_offsets.resize(column_offsets.len() + steps, end);
+            for x in 0..width {
+                Append {
+                    source: columns,
+                    starts: column_offsets,
+                    target: list,
+                    ends: offsets,
+                    neighbours: around(x, width, 3).map(|(u, offset)| (u * steps, offset)),
+                    steps,
+                    longest: 9 * size,
+                }
+                .append::<V>(Some((9 * size * ROW) as u16));
+            }
+        }
+    }
+}
+
+/// The first layer on real values: dense. Products and sums are separate, as in every forward pass, so that the
+/// spikes are the same in every instruction set.
+struct RealForward<'a> {
+    conv: &'a Conv,
+    dynamics: Dynamics,
+    values: &'a [f32],
+    steps: usize,
+    squares: &'a mut [Row],
+    out: &'a mut Spikes,
+}
+
+impl Kernel for RealForward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (shape, channels) = (self.conv.input, self.conv.input.channels);
+        let (height, width) = (shape.height, shape.width);
+        let real = self.conv.real_channels();
+        let (lambda, v_th) = (V::splat(self.dynamics.lambda), V::splat(self.dynamics.v_th));
+        let words = self.out.words_per_step();
+        for chunk in 0..self.conv.output.channels.div_ceil(16) {
+            let weights = &self.conv.walk[chunk * channels..][..real];
+            for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+                let mut membrane = V::zero();
+                for step in 0..self.steps {
+                    let mut current = V::zero();
+                    for (channel, taps) in weights.iter().enumerate() {
+                        let plane =
+                            &self.values[(step * real + channel) * height * width..][..height * width];
+                        for v in y.max(1) - 1..height.min(y + 2) {
+                            for u in x.max(1) - 1..width.min(x + 2) {
+                                let tap = (v + 1 - y) * 3 + u + 1 - x;
+                                let product = V::load(&taps[8 - tap]).mul(V::splat(plane[v * width + u]));
+                                current = current.add(product);
+                            }
+                        }
+                    }
+                    let square = V::load(&self.squares[step]);
+                    current.mul_add(current, square).store(&mut self.squares[step]);
+                    let potential = membrane.add(current);
+                    let fired = potential.greater(v_th);
+                    membrane = potential.mul(lambda).clear(fired);
+                    let at = ((y * width + x) * self.steps + step) * words + chunk / 4;
+                    self.out.words_mut()[at] |= u64::from(fired) << (16 * (chunk % 4));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! 3x3 convolution of spiking neurons.
+//!
+//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks of 64
+//! input channels; the lists of a strip of rows serve all output channels, and a tile of weights (one block,
+//! one chunk of outputs) stays in the nearest cache while the strip is walked. Backward, see
+//! `simd::backward`.
+//!
+//! The first layer's ternary input comes as twice the channels, and its weights as `[W, -W]`: a spike of -1 is
+//! an event like any other.
+
+mod backward;
+mod forward;
+
+pub(crate) use backward::{ConvEvents, Upstream};
+pub(crate) use forward::ConvInput;
+
+use crate::events::Compact;
+use crate::simd::{Isa, Row};
+use crate::spikes::Shape;
+use rayon::prelude::*;
+
+/// Bits of the longest code of a column of three pixels that is looked up rather than walked.
+const LONGEST_CODE: usize = 9;
+
+/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, and no more than
+/// the layer has.
+fn chunk_vectors(isa: Isa, outputs: usize) -> usize {
+    let most = if isa == Isa::Avx512 { 4 } else { 2 };
+    outputs.div_ceil(16).next_power_of_two().min(most)
+}
+
+/// A packed convolution.
+#[derive(Debug, Clone)]
+pub(crate) struct Conv {
+    /// Size of the input; twice the image's channels in the first layer.
+    input: Shape,
+    output: Shape,
+    /// Whether the second half of the input channels are negative spikes.
+    signed: bool,
+    /// Vectors in a forward chunk: 1, 2 or 4.
+    vectors: usize,
+    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, taps by columns; or,
+    /// where the input is coded, `[chunk][column of the kernel][code][vectors]`.
+    tiles: Vec<Row>,
+    /// `[chunk of 16][input channel][9 taps, last first]`.
+    walk: Vec<[Row; 9]>,
+}
+
+/// Buffers of a convolution; their content between calls does not matter.
+#[derive(Debug, Default)]
+pub(crate) struct ConvWorkspace {
+    compact: Vec<Compact>,
+    merged: Vec<forward::Merged>,
+    partial: Vec<Row>,
+    squares: Vec<Row>,
+    frames: Vec<Row>,
+    /// Which lanes of a frame's rows fired.
+    fired: Vec<u16>,
+    derivatives: Vec<Row>,
+    codes: Vec<[u16; 2]>,
+}
+
+impl Conv {
+    /// Packs weights `[out, in, 3, 3]`.
+    pub fn new(isa: Isa, image: Shape, output: Shape, weights: &[f32], signed: bool) -> Self {
+        let channels = image.channels * if signed { 2 } else { 1 };
+        let input = Shape { channels, ..image };
+        let vectors = chunk_vectors(isa, output.channels);
+        let mut conv = Conv { input, output, signed, vectors, tiles: Vec::new(), walk: Vec::new() };
+        let rows = conv.code_bits().map_or(conv.blocks() * conv.tile_rows(), |bits| 3 << bits);
+        conv.tiles = vec![Row::ZERO; conv.chunks() * rows * vectors];
+        conv.walk = vec![[Row::ZERO; 9]; output.channels.div_ceil(16) * channels];
+        conv.pack(weights);
+        conv
+    }
+
+    /// Forward chunks.
+    fn chunks(&self) -> usize {
+        self.output.channels.div_ceil(16 * self.vectors)
+    }
+
+    /// Image channels: half of the input channels where spikes have a sign.
+    fn real_channels(&self) -> usize {
+        self.input.channels / if self.signed { 2 } else { 1 }
+    }
+
+    /// Bits of the code of a column of three pixels, if the input is looked up by such codes.
+    fn code_bits(&self) -> Option<usize> {
+        let bits = 3 * self.real_channels();
+        (self.signed && bits <= LONGEST_CODE).then_some(bits)
+    }
+
+    fn blocks(&self) -> usize {
+        self.input.channels.div_ceil(64)
+    }
+
+    fn block_size(&self) -> usize {
+        self.input.channels.min(64)
+    }
+
+    /// Rows of one forward tile.
+    fn tile_rows(&self) -> usize {
+        9 * self.block_size() + 1
+    }
+
+    /// Entries of the packed gradient.
+    pub fn gradient_len(&self) -> usize {
+        self.walk.len()
+    }
+
+    /// Writes the weights to the forward tiles and the backward rows, chunk by chunk.
+    fn pack(&mut self, weights: &[f32]) {
+        let (size, rows, real) = (self.block_size(), self.tile_rows(), self.real_channels());
+        let (vectors, bits, channels) = (self.vectors, self.code_bits(), self.input.channels);
+        let tile_len = self.tiles.len() / self.chunks();
+        let tiles = self.tiles.par_chunks_mut(tile_len);
+        let walks = self.walk.par_chunks_mut(channels * vectors);
+        let outs = weights.par_chunks(16 * vectors * real * 9);
+        tiles.zip(walks).zip(outs).for_each(|((tiles, walk), weights)| {
+            for (out, weights) in weights.chunks_exact(real * 9).enumerate() {
+                let (vector, lane) = (out / 16, out % 16);
+                for channel in 0..channels {
+                    let sign = if channel < real { 1.0 } else { -1.0 };
+                    let walk = &mut walk[vector * channels + channel];
+                    for (tap, &weight) in weights[channel % real * 9..][..9].iter().enumerate() {
+                        walk[8 - tap][lane] = sign * weight;
+                        if bits.is_none() {
+                            let row = channel / 64 * rows + (tap % 3 * 3 + tap / 3) * size + channel % 64;
+                            tiles[row * vectors + vector][lane] = sign * weight;
+                        }
+                    }
+                }
+                for column in 0..3 * usize::from(bits.is_some()) {
+                    let entries = 1 << bits.unwrap_or(0);
+                    for code in 1..entries {
+                        // The sum without the highest bit is there already.
+                        let top = usize::BITS - 1 - usize::leading_zeros(code);
+                        let (row, channel) = (top as usize / real, top as usize % real);
+                        let at = |code: usize| (column * entries + code) * vectors + vector;
+                        let rest = tiles[at(code ^ 1 << top)][lane];
+                        tiles[at(code)][lane] = rest + weights[channel * 9 + 3 * row + column];
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds a packed gradient to one in the order `[out, in, 3, 3]`.
+    pub fn unpack(&self, packed: &[[Row; 9]], gradient: &mut [f32]) {
+        let real = self.real_channels();
+        gradient.par_chunks_mut(9 * real).enumerate().for_each(|(out, gradient)| {
+            let rows = &packed[out / 16 * self.input.channels..][..self.input.channels];
+            for (channel, target) in gradient.chunks_exact_mut(9).enumerate() {
+                for (tap, value) in target.iter_mut().enumerate() {
+                    *value += rows[channel][8 - tap][out % 16];
+                    if self.signed {
+                        *value -= rows[channel + real][8 - tap][out % 16];
+                    }
+                }
+            }
+        });
+    }
+}
