@@ -34,21 +34,19 @@ impl Cell<'_> {
         std::array::from_fn(|j| j / 3 * self.stride + j % 3)
     }
 
-    /// The position of an event as a number that [`Cell::row`] may be asked for.
+    /// Positions below this have all their rows within `frames`.
     #[inline(always)]
-    fn position(&self, position: u16) -> usize {
-        let position = usize::from(position);
-        assert!(position + 2 * self.stride + 2 < self.frames.len());
-        position
+    fn within(&self) -> usize {
+        self.frames.len().saturating_sub(2 * self.stride + 2)
     }
 
     /// The `d` that an event reached by a tap.
     ///
     /// # Safety
-    /// `position` is of [`Cell::position`] and `tap` of [`Cell::taps`].
+    /// `position` is below [`Cell::within`] and `tap` is of [`Cell::taps`].
     #[inline(always)]
     unsafe fn row(&self, position: usize, tap: usize) -> &Row {
-        // SAFETY: taps go at most `2 * stride + 2` further, which is within, by the check of `position`.
+        // SAFETY: taps go at most `2 * stride + 2` further.
         unsafe { self.frames.get_unchecked(position + tap) }
     }
 }
@@ -78,7 +76,7 @@ impl Kernel for ConvWalk<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let taps = cell.taps();
+        let (taps, within) = (cell.taps(), cell.within());
         // The cell's events are consecutive: their products are numbered through, whatever their channel.
         let base = cell.offsets[0] as usize;
         let mut ring = [Row::ZERO; RING];
@@ -93,11 +91,12 @@ impl Kernel for ConvWalk<'_> {
                     let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                     let weights: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&weights[j], at));
                     for (number, &position) in positions.iter().enumerate() {
-                        let p = cell.position(position);
+                        let p = usize::from(position);
+                        assert!(p < within);
                         // Two chains: one alone would wait for itself.
                         let mut products = [V::Part::zero(); 2];
                         for j in 0..9 {
-                            // SAFETY: as `row` demands.
+                            // SAFETY: `p` was checked.
                             let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
                             products[j % 2] = d.mul_add(weights[j], products[j % 2]);
                             sums[j] = sums[j].add(d);
@@ -155,16 +154,17 @@ impl Kernel for ConvWeights<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let taps = cell.taps();
+        let (taps, within) = (cell.taps(), cell.within());
         for (channel, gradients) in self.gradients.iter_mut().enumerate() {
             let positions = &cell.positions[cell.channel(channel)];
             for part in 0..16 / V::Part::LANES {
                 let at = part * V::Part::LANES;
                 let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                 for &position in positions {
-                    let p = cell.position(position);
+                    let p = usize::from(position);
+                    assert!(p < within);
                     for j in 0..9 {
-                        // SAFETY: as `row` demands.
+                        // SAFETY: `p` was checked.
                         let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
                         sums[j] = sums[j].add(d);
                     }
