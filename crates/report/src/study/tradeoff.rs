@@ -100,14 +100,16 @@ fn labels_fit(table: &Table) -> bool {
     let column = |name: &str| -> Vec<f64> {
         table.rows.iter().map(|row| table.cell(row, name).number().unwrap_or(0.0)).collect()
     };
-    let spread = |values: &[f64]| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+    // The axes span the bars too.
+    let span = |values: &[f64], errors: &[f64]| {
+        let ends = values.iter().zip(errors).flat_map(|(x, error)| [x - error, x + error]);
+        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+        high - low
     };
     let (x, y) = (column("synops"), column("robustness"));
-    let (width, height) = (spread(&x), spread(&y));
+    let (width, height) = (span(&x, &column("synops_error")), span(&y, &column("robustness_error")));
     (0..x.len())
-        .all(|i| (0..i).all(|j| (x[i] - x[j]).abs() > 0.25 * width || (y[i] - y[j]).abs() > 0.1 * height))
+        .all(|i| (0..i).all(|j| (x[i] - x[j]).abs() > 0.55 * width || (y[i] - y[j]).abs() > 0.12 * height))
 }
 
 /// Energy per image by hardware model, mean over seeds.
