@@ -8,6 +8,7 @@
 use crate::simd::forward::ROW;
 use crate::simd::{Isa, Kernel, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
+use std::ops::Range;
 
 /// `0, 1, .. 63`.
 const CHANNELS: [u8; 64] = {
@@ -34,7 +35,7 @@ fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
     (&mut buffer[at..at + 64]).try_into().expect("sixty-four entries")
 }
 
-/// Channels that fired, for one block of 64 channels, `[pixel][step]`.
+/// Channels that fired, for one block of channels, `[pixel][step]`.
 #[derive(Debug, Default)]
 pub(crate) struct Compact {
     /// Where each list starts; one more at the end, and then one train of empty lists for what lies outside.
@@ -44,9 +45,9 @@ pub(crate) struct Compact {
 }
 
 impl Compact {
-    /// Lists the spikes of word `word` that `keep` (`[pixel][word]`) lets through.
-    pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, word: usize) {
-        dispatch(isa, CompactKernel { lists: self, spikes, keep, word });
+    /// Lists the spikes of some words of channels that `keep` (`[pixel][word]`) lets through.
+    pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, block: Range<usize>) {
+        dispatch(isa, CompactKernel { lists: self, spikes, keep, block });
     }
 }
 
@@ -54,7 +55,7 @@ struct CompactKernel<'a> {
     lists: &'a mut Compact,
     spikes: &'a Spikes,
     keep: Option<&'a [u64]>,
-    word: usize,
+    block: Range<usize>,
 }
 
 impl Kernel for CompactKernel<'_> {
@@ -70,10 +71,13 @@ impl Kernel for CompactKernel<'_> {
         make_room(channels, self.spikes.count());
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
-            let keep = self.keep.map_or(!0, |keep| keep[pixel * words + self.word]);
             let starts = &mut offsets[pixel * steps + 1..][..steps];
             for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
-                end += V::select::<SHIFT>(&CHANNELS, at[self.word] & keep, 0, slots(channels, end));
+                for (i, word) in self.block.clone().enumerate() {
+                    let kept = at[word] & self.keep.map_or(!0, |keep| keep[pixel * words + word]);
+                    let offset = (64 * i * ROW) as u16;
+                    end += V::select::<SHIFT>(&CHANNELS, kept, offset, slots(channels, end));
+                }
                 *start = end as u32;
             }
         }
@@ -173,10 +177,10 @@ impl Events {
         self.offsets.last().map_or(0, |&n| n as usize)
     }
 
-    /// The events of one list.
-    pub fn range(&self, tile: usize, window: usize, channel: usize, step: usize) -> std::ops::Range<usize> {
-        let list = self.geometry.list(tile, window, channel, step);
-        self.offsets[list] as usize..self.offsets[list + 1] as usize
+    /// The events of a channel in some steps of a tile.
+    pub fn range(&self, tile: usize, window: usize, channel: usize, steps: Range<usize>) -> Range<usize> {
+        let list = self.geometry.list(tile, window, channel, 0);
+        self.offsets[list + steps.start] as usize..self.offsets[list + steps.end] as usize
     }
 }
 
@@ -195,7 +199,6 @@ impl Kernel for EventsKernel<'_> {
         let (words, steps, pixels) =
             (self.spikes.words_per_step(), self.spikes.steps(), self.spikes.pixels());
         let blocks = pixels.div_ceil(64);
-        transpose_all(self.spikes, self.keep, transposed);
         let Shape { channels, width, .. } = geometry.shape;
         let stride = geometry.stride();
         let position = |pixel: usize| pixel / width * stride + pixel % width;
@@ -209,6 +212,10 @@ impl Kernel for EventsKernel<'_> {
         make_room(positions, self.spikes.count());
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
         offsets.resize(tiles * windows * channels * tile_steps + 1, 0);
+        if pixels == 1 {
+            return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
+        }
+        transpose_all(self.spikes, self.keep, transposed);
         // Plain slices: a vector's address and length would be read again for every event.
         let (positions, offsets) = (positions.as_mut_slice(), offsets.as_mut_slice());
         let (transposed, table) = (transposed.as_slice(), table.as_slice());
@@ -241,6 +248,34 @@ impl Kernel for EventsKernel<'_> {
     }
 }
 
+/// The events of a fully connected layer, which has one position: nothing to transpose.
+#[inline(always)]
+fn list_one_pixel(
+    geometry: &Geometry,
+    spikes: &Spikes,
+    keep: Option<&[u64]>,
+    offsets: &mut [u32],
+    positions: &mut [u16],
+) {
+    let (words, mut end, mut list) = (spikes.words_per_step(), 0, 0);
+    offsets[0] = 0;
+    for tile in 0..geometry.tiles() {
+        for channel in 0..geometry.shape.channels {
+            let (word, bit) = (channel / 64, channel % 64);
+            let kept = keep.map_or(1, |keep| keep[word] >> bit & 1);
+            for step in 0..geometry.tile_steps {
+                let at = tile * geometry.tile_steps + step;
+                let fired = if at < geometry.steps { spikes.words()[at * words + word] >> bit } else { 0 };
+                // Written whether or not it fired: a branch would often be foreseen wrongly.
+                positions[end] = (step * geometry.frame()) as u16;
+                end += (fired & kept) as usize;
+                list += 1;
+                offsets[list] = end as u32;
+            }
+        }
+    }
+}
+
 /// Steps whose squares are gathered before the first is transposed: their words are neighbours.
 const ABREAST: usize = 4;
 
@@ -265,14 +300,9 @@ fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
                 for (s, square) in squares[..abreast].iter_mut().enumerate() {
                     let at = (((first + s) * words + word) * blocks + block) * 64;
                     let out: &mut [u64; 64] = (&mut out[at..at + 64]).try_into().expect("sixty-four words");
-                    if count == 1 {
-                        // A fully connected layer: nothing to transpose.
-                        *out = std::array::from_fn(|channel| square[0] >> channel & 1);
-                    } else {
-                        *out = *square;
-                        out[count..].fill(0);
-                        transpose(out);
-                    }
+                    *out = *square;
+                    out[count..].fill(0);
+                    transpose(out);
                 }
             }
         }
@@ -382,7 +412,7 @@ mod tests {
                         for window in 0..geometry.windows {
                             for channel in 0..channels {
                                 for step in 0..geometry.tile_steps {
-                                    for event in events.range(tile, window, channel, step) {
+                                    for event in events.range(tile, window, channel, step..step + 1) {
                                         let position =
                                             usize::from(events.positions[event]) - step * geometry.frame();
                                         let (y, x) =
@@ -402,7 +432,7 @@ mod tests {
                     let mut expected = 0;
                     let mut compacted = 0;
                     for word in 0..words {
-                        compact.build(isa, &spikes, keep, word);
+                        compact.build(isa, &spikes, keep, word..word + 1);
                         for pixel in 0..shape.pixels() {
                             for step in 0..steps {
                                 let at = pixel * steps + step;

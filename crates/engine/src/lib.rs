@@ -35,7 +35,7 @@ pub use architecture::{Architecture, Layer, LayerKind, NotationError, Parameter}
 pub use batch::{InputError, Scratch, infer, train_batch};
 pub use gradient::UnknownGradient;
 pub use masks::{Mask, MaskError, Masks};
-pub use network::{Network, NetworkError, Neuron};
+pub use network::{Network, NetworkError, Neuron, first_not_finite};
 pub use optimiser::Optimiser;
 pub use packed::{Gradient, Packed};
 pub use simd::Isa;

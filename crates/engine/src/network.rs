@@ -153,8 +153,16 @@ impl Network {
     }
 }
 
+/// The first value that is NaN or infinite.
+pub fn first_not_finite(values: &[f32]) -> Option<usize> {
+    // Piece by piece without a way out, so that it is a few vector operations.
+    let suspect = |piece: &&[f32]| !piece.iter().fold(true, |all, x| all & x.is_finite());
+    let piece = values.chunks(1024).position(|piece| suspect(&piece))?;
+    values[1024 * piece..].iter().position(|x| !x.is_finite()).map(|i| 1024 * piece + i)
+}
+
 fn check_finite(name: &str, values: &[f32]) -> Result<(), NetworkError> {
-    match values.iter().position(|w| !w.is_finite()) {
+    match first_not_finite(values) {
         Some(element) => {
             Err(NetworkError::NonFinite { name: name.to_owned(), element, value: values[element] })
         }

@@ -1,6 +1,6 @@
 //! A network in the kernels' order, and its passes over a small group of images.
 
-use crate::architecture::{Architecture, LayerKind};
+use crate::architecture::{Architecture, Layer, LayerKind};
 use crate::events::Events;
 use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
 use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
@@ -31,7 +31,7 @@ pub(crate) enum PackedLayer {
 
 /// A network ready to run: weights in the order that the kernels of one instruction set walk them.
 ///
-/// It is a copy: pack again after the weights change.
+/// It is a copy: [`Packed::update`] it after the weights change.
 #[derive(Debug, Clone)]
 pub struct Packed {
     architecture: Arc<Architecture>,
@@ -71,6 +71,14 @@ pub(crate) struct GroupGradient {
     pub full: Vec<Vec<FullRecord>>,
 }
 
+/// The weights of a layer; none for a pool.
+fn layer_weights<'a>(network: &'a Network, layer: &Layer) -> &'a [f32] {
+    layer.parameter.map_or(&[][..], |p| {
+        let p = &network.architecture.parameters()[p];
+        &network.weights[p.offset..p.offset + p.len]
+    })
+}
+
 impl Packed {
     /// Packs a network; refuses weights that are not finite.
     ///
@@ -84,10 +92,7 @@ impl Packed {
         let mut masks = Vec::new();
         let mut hidden = 0;
         for (i, layer) in architecture.layers().iter().enumerate() {
-            let weights = layer.parameter.map_or(&[][..], |p| {
-                let p = &architecture.parameters()[p];
-                &network.weights[p.offset..p.offset + p.len]
-            });
+            let weights = layer_weights(network, layer);
             let outputs = layer.output.channels;
             layers.push(match layer.kind {
                 LayerKind::Conv => {
@@ -103,6 +108,25 @@ impl Packed {
             hidden += usize::from(masked);
         }
         Ok(Packed { architecture, neuron: network.neuron, isa, layers, masks })
+    }
+
+    /// Packs again, in place, a network whose weights changed; refuses weights that are not finite.
+    ///
+    /// # Panics
+    /// If the network has another architecture.
+    pub fn update(&mut self, network: &Network) -> Result<(), NetworkError> {
+        assert_eq!(network.architecture, *self.architecture, "a network of another architecture");
+        network.check()?;
+        self.neuron = network.neuron;
+        for (packed, layer) in self.layers.iter_mut().zip(self.architecture.layers()) {
+            let weights = layer_weights(network, layer);
+            match packed {
+                PackedLayer::Conv(conv) => conv.pack(weights),
+                PackedLayer::Pool => {}
+                PackedLayer::Full(full) => full.pack(weights),
+            }
+        }
+        Ok(())
     }
 
     /// The layers.

@@ -284,9 +284,10 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
         let optimiser = Optimiser::SGD;
         let mut state = optimiser.start(network.weights.len());
         let mut gradients = vec![0.0; network.weights.len()];
+        let mut packed = Packed::new(&network, isa)?;
         for repeat in 0..=settings.repeats {
             let start = Instant::now();
-            let packed = Packed::new(&network, isa)?;
+            packed.update(&network)?;
             let architecture = packed.architecture();
             let prepare = |i: usize, input: &mut Input, masks: &mut Masks| {
                 show(i, input);

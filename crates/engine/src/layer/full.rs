@@ -91,17 +91,18 @@ impl RowSteps {
         let g = events.geometry;
         let (channels, width) = (g.shape.channels, g.shape.width);
         let (stride, frame) = (g.stride(), g.frame());
+        // The step within its tile and the pixel of every position.
+        let places = (0..g.tile_steps * frame).map(|position| {
+            let (step, within) = (position / frame, position % frame);
+            (step, within / stride * width + within % stride)
+        });
+        let places: Vec<(usize, usize)> = places.collect();
         let each = |visit: &mut dyn FnMut(usize, usize, usize)| {
-            for tile in 0..g.tiles() {
-                for window in 0..g.windows {
-                    for channel in 0..channels {
-                        for step in 0..g.steps_of(tile) {
-                            for event in events.range(tile, window, channel, step) {
-                                let position = usize::from(events.positions[event]) - step * frame;
-                                let pixel = position / stride * width + position % stride;
-                                visit(pixel * channels + channel, tile * g.tile_steps + step, event);
-                            }
-                        }
+            for (tile, window) in (0..g.tiles()).flat_map(|tile| (0..g.windows).map(move |w| (tile, w))) {
+                for channel in 0..channels {
+                    for event in events.range(tile, window, channel, 0..g.tile_steps) {
+                        let (step, pixel) = places[usize::from(events.positions[event])];
+                        visit(pixel * channels + channel, tile * g.tile_steps + step, event);
                     }
                 }
             }
@@ -135,29 +136,42 @@ impl Full {
         };
         let mut full = Full { input, outputs, signed, vectors, rows: Vec::new() };
         full.rows = vec![Row::ZERO; full.chunks() * input.neurons() * vectors];
-        let (pixels, fan_in) = (image.pixels(), image.neurons());
-        let outs = 16 * vectors;
-        full.rows.par_chunks_mut(input.neurons() * vectors).zip(weights.par_chunks(outs * fan_in)).for_each(
-            |(rows, weights)| {
-                // A line's worth of inputs at a time: what is read and what is written both stay near.
-                for first in (0..fan_in).step_by(LINE) {
-                    for (lane, weights) in weights.chunks_exact(fan_in).enumerate() {
-                        for (i, &weight) in weights[first..fan_in.min(first + LINE)].iter().enumerate() {
-                            let (channel, pixel) = ((first + i) / pixels, (first + i) % pixels);
-                            let mut set = |channel: usize, weight: f32| {
-                                let row = (pixel * input.channels + channel) * vectors;
-                                rows[row + lane / 16][lane % 16] = weight;
-                            };
-                            set(channel, weight);
-                            if signed {
-                                set(channel + image.channels, -weight);
-                            }
+        full.pack(weights);
+        full
+    }
+
+    /// Writes weights `[out, in]` to the rows.
+    pub fn pack(&mut self, weights: &[f32]) {
+        let Full { input, vectors, signed, .. } = *self;
+        let (pixels, real) = (input.pixels(), self.real_channels());
+        let fan_in = real * pixels;
+        let chunks = self.rows.par_chunks_mut(input.neurons() * vectors);
+        chunks.zip(weights.par_chunks(16 * vectors * fan_in)).for_each(|(rows, weights)| {
+            // A line's worth of inputs at a time: what is read and what is written are whole lines.
+            let mut lines = [[0.0; LINE]; 64];
+            for first in (0..fan_in).step_by(LINE) {
+                let count = LINE.min(fan_in - first);
+                for (line, weights) in lines.iter_mut().zip(weights.chunks_exact(fan_in)) {
+                    line[..count].copy_from_slice(&weights[first..first + count]);
+                }
+                for i in 0..count {
+                    let (channel, pixel) = ((first + i) / pixels, (first + i) % pixels);
+                    for (vector, lines) in lines.as_chunks::<16>().0[..vectors].iter().enumerate() {
+                        let row = lines.map(|line| line[i]);
+                        let at = |channel: usize| (pixel * input.channels + channel) * vectors + vector;
+                        rows[at(channel)] = Row(row);
+                        if signed {
+                            rows[at(channel + real)] = Row(row.map(|weight| -weight));
                         }
                     }
                 }
-            },
-        );
-        full
+            }
+        });
+    }
+
+    /// Image channels: half of the input channels where spikes have a sign.
+    fn real_channels(&self) -> usize {
+        self.input.channels / if self.signed { 2 } else { 1 }
     }
 
     fn chunks(&self) -> usize {
@@ -300,13 +314,19 @@ impl Full {
         spike_derivatives(isa, up, derivatives);
         let g = up.events.geometry;
         for out in 0..self.outputs {
-            let mut d = 0.0;
-            for step in (0..record.steps).rev() {
-                d *= up.decay;
-                for event in up.events.range(step / g.tile_steps, 0, out, step % g.tile_steps) {
-                    d = derivatives[out / 16 * g.frame()][out % 16] * up.gradient[event];
+            let derivative = derivatives[out / 16 * g.frame()][out % 16];
+            // Each spike's `d` reaches back to the spike before; after the last it stays zero.
+            let mut first = 0;
+            for tile in 0..g.tiles() {
+                for event in up.events.range(tile, 0, out, 0..g.tile_steps) {
+                    let fired = tile * g.tile_steps + usize::from(up.events.positions[event]) / g.frame();
+                    let mut d = derivative * up.gradient[event];
+                    for step in (first..=fired).rev() {
+                        *self.d_at(record, step, out) = d;
+                        d *= up.decay;
+                    }
+                    first = fired + 1;
                 }
-                *self.d_at(record, step, out) = d;
             }
         }
     }
@@ -357,8 +377,8 @@ impl<const N: usize> Kernel for WeightGradient<'_, N> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let full = self.full;
-        let (pixels, channels) = (full.input.pixels(), full.input.channels);
-        let real = channels / if full.signed { 2 } else { 1 };
+        let pixels = full.input.pixels();
+        let real = full.real_channels();
         let fan_in = real * pixels;
         // A line's worth of inputs at a time, so that whole lines of the gradient are written.
         let mut line = [[Row::ZERO; N]; LINE];
@@ -382,7 +402,7 @@ impl<const N: usize> WeightGradient<'_, N> {
     fn input_gradient<V: Vector>(&self, pixel: usize, channel: usize) -> [Row; N] {
         let full = self.full;
         let (pixels, channels) = (full.input.pixels(), full.input.channels);
-        let real = channels / if full.signed { 2 } else { 1 };
+        let real = full.real_channels();
         let fan_in = real * pixels;
         let mut sums = [[Row::ZERO; N]; 2];
         for record in self.records {

@@ -123,14 +123,14 @@ pub(crate) fn backward(
         for step in (0..g.steps).rev() {
             let (tile, within) = (step / g.tile_steps, step % g.tile_steps);
             for window in 0..g.windows {
-                let range = events.range(tile, window, channel, within);
+                let range = events.range(tile, window, channel, within..within + 1);
                 for (&position, &gradient) in events.positions[range.clone()].iter().zip(&gradient[range]) {
                     d[usize::from(position) - within * frame] = gradient;
                 }
             }
             let (tile, within) = (step / gin.tile_steps, step % gin.tile_steps);
             for window in 0..gin.windows {
-                let range = input.range(tile, window, channel, within);
+                let range = input.range(tile, window, channel, within..within + 1);
                 let positions = &input.positions[range.clone()];
                 for (&position, gradient) in positions.iter().zip(&mut input_gradient[range]) {
                     *gradient = quarter * d[usize::from(pooled[usize::from(position)])];

@@ -20,8 +20,9 @@ pub(crate) struct Dynamics {
 /// Event lists are padded to a multiple of this with the number of a zero row.
 pub(crate) const PAD: usize = 4;
 
-/// Row numbers in event lists are kept times this, ready to be an address.
-pub(crate) const ROW: usize = 64;
+/// Row numbers in event lists are kept times this, half the bytes of a vector: the largest that leaves sixteen bits
+/// enough, and an address is one multiplication away.
+pub(crate) const ROW: usize = 32;
 
 /// Sum of the rows of a list whose length is a multiple of [`PAD`], in two interleaved partial sums.
 ///
@@ -40,8 +41,8 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
             let sums = if i % 2 == 0 { &mut even } else { &mut odd };
             debug_assert!((entry / ROW + 1) * N <= rows.len());
             for n in 0..N {
-                // SAFETY: the caller's promise; `ROW` is the size of a row.
-                let row = unsafe { &*base.add(entry * N + ROW * n).cast::<Row>() };
+                // SAFETY: the caller's promise; `2 * ROW` is the size of a vector.
+                let row = unsafe { &*base.add(entry * (2 * N) + 2 * ROW * n).cast::<Row>() };
                 sums[n] = sums[n].add(V::load(row));
             }
         }

@@ -5,7 +5,7 @@ use super::session::Session;
 use super::{Control, Event, Outcome, TrainError};
 use crate::data::present;
 use crate::evaluate::{self, Evaluation};
-use leaklab_engine::{Isa, Packed, philox, train_batch};
+use leaklab_engine::{first_not_finite, philox, train_batch};
 use leaklab_record::metrics::{self, Epoch};
 use std::time::Instant;
 
@@ -78,12 +78,13 @@ impl Session {
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Outcome>, TrainError> {
         let (config, split, presentation) = (&self.config, &self.dataset.train, &self.training);
-        let packed = Packed::new(&self.network, Isa::best())?;
+        let (packed, network) = (&mut self.packed, &self.network);
         let hidden = config.network.hidden();
         let counted = if self.position.batch == 0 { hidden.len() } else { 0 };
-        let scored = self.pool.install(|| {
-            train_batch(
-                &packed,
+        let scored = self.pool.install(|| -> Result<_, TrainError> {
+            packed.update(network)?;
+            let scored = train_batch(
+                packed,
                 config.time_steps,
                 samples.len(),
                 config.gradient,
@@ -106,10 +107,11 @@ impl Session {
                     Scored { correct: trace.class() == label, sse: trace.sse(label), spikes }
                 },
                 &mut self.gradients,
-            )
+            )?;
+            Ok(scored)
         })?;
         let sum: f64 = scored.iter().map(|sample| sample.sse).sum();
-        if !sum.is_finite() || !self.gradients.iter().all(|g| g.is_finite()) {
+        if !sum.is_finite() || first_not_finite(&self.gradients).is_some() {
             return self.non_finite(epoch, report);
         }
         let mean = sum / samples.len() as f64;
@@ -129,7 +131,7 @@ impl Session {
         }
         let learning_rate = config.learning_rate_of(epoch) as f32;
         config.optimiser.step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
-        if !self.network.weights.iter().all(|w| w.is_finite()) {
+        if first_not_finite(&self.network.weights).is_some() {
             return self.non_finite(epoch, report);
         }
         let position = &mut self.position;
@@ -163,11 +165,11 @@ impl Session {
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Evaluation>, TrainError> {
         let total = self.dataset.test.len();
-        let packed = Packed::new(&self.network, Isa::best())?;
+        self.packed.update(&self.network)?;
         let mut progress =
             |done| report(Event::Evaluated { done, total }) == Control::Continue || done == total;
         let evaluation = evaluate::evaluate(
-            &packed,
+            &self.packed,
             &self.config.network,
             &self.testing,
             &self.dataset.test,

@@ -7,7 +7,7 @@ use crate::evaluate;
 use crate::health::Health;
 use crate::run::{self, network_of};
 use leaklab_engine::optimiser::{Optimiser, State};
-use leaklab_engine::{Network, Scratch};
+use leaklab_engine::{Isa, Network, Packed, Scratch};
 use leaklab_record::events::Events;
 use leaklab_record::health::Notice;
 use leaklab_record::log::Log;
@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub(super) pool: ThreadPool,
     pub(super) options: Options,
     pub(super) network: Network,
+    /// The network as the kernels want it; updated before it is used.
+    pub(super) packed: Packed,
     pub(super) state: State,
     pub(super) position: Position,
     pub(super) gradients: Vec<f32>,
@@ -92,6 +94,7 @@ impl Session {
             log: Log::open(&folder.log())?,
             gradients: vec![0.0; network.weights.len()],
             scratch: Scratch::default(),
+            packed: Packed::new(&network, Isa::best())?,
             options: options.clone(),
             last_save: Instant::now(),
             config,

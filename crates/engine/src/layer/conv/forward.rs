@@ -1,7 +1,7 @@
 //! The forward pass: lists of events merged over the nine taps, summed with the neuron fused in.
 
 use super::super::total_squares;
-use super::{Conv, ConvWorkspace};
+use super::{BLOCK, Conv, ConvWorkspace};
 use crate::events::Compact;
 use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
@@ -78,7 +78,8 @@ impl Conv {
         workspace.compact.resize_with(blocks.max(workspace.compact.len()), Compact::default);
         workspace.merged.resize_with(blocks.max(workspace.merged.len()), Merged::default);
         for (block, compact) in workspace.compact[..blocks].iter_mut().enumerate() {
-            compact.build(isa, spikes, keep, block);
+            let words = BLOCK / 64;
+            compact.build(isa, spikes, keep, block * words..spikes.words_per_step().min((block + 1) * words));
         }
         let strip = (STRIP / width).max(1);
         let words_per_step = out.words_per_step();

@@ -22,10 +22,13 @@ use rayon::prelude::*;
 /// Bits of the longest code of a column of three pixels that is looked up rather than walked.
 const LONGEST_CODE: usize = 9;
 
-/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, and no more than
-/// the layer has.
-fn chunk_vectors(isa: Isa, outputs: usize) -> usize {
-    let most = if isa == Isa::Avx512 { 4 } else { 2 };
+/// Input channels of a forward tile: as many as sixteen bits can number the rows of.
+const BLOCK: usize = 128;
+
+/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, no more than the layer
+/// has, and half as many where a block has twice the channels, so that a tile is not larger.
+fn chunk_vectors(isa: Isa, inputs: usize, outputs: usize) -> usize {
+    let most = if isa == Isa::Avx512 && inputs <= BLOCK / 2 { 4 } else { 2 };
     outputs.div_ceil(16).next_power_of_two().min(most)
 }
 
@@ -65,7 +68,7 @@ impl Conv {
     pub fn new(isa: Isa, image: Shape, output: Shape, weights: &[f32], signed: bool) -> Self {
         let channels = image.channels * if signed { 2 } else { 1 };
         let input = Shape { channels, ..image };
-        let vectors = chunk_vectors(isa, output.channels);
+        let vectors = chunk_vectors(isa, channels, output.channels);
         let mut conv = Conv { input, output, signed, vectors, tiles: Vec::new(), walk: Vec::new() };
         let rows = conv.code_bits().map_or(conv.blocks() * conv.tile_rows(), |bits| 3 << bits);
         conv.tiles = vec![Row::ZERO; conv.chunks() * rows * vectors];
@@ -91,11 +94,11 @@ impl Conv {
     }
 
     fn blocks(&self) -> usize {
-        self.input.channels.div_ceil(64)
+        self.input.channels.div_ceil(BLOCK)
     }
 
     fn block_size(&self) -> usize {
-        self.input.channels.min(64)
+        self.input.channels.min(BLOCK)
     }
 
     /// Rows of one forward tile.
@@ -108,8 +111,8 @@ impl Conv {
         self.walk.len()
     }
 
-    /// Writes the weights to the forward tiles and the backward rows, chunk by chunk.
-    fn pack(&mut self, weights: &[f32]) {
+    /// Writes weights `[out, in, 3, 3]` to the forward tiles and the backward rows, sixteen outputs at a time.
+    pub fn pack(&mut self, weights: &[f32]) {
         let (size, rows, real) = (self.block_size(), self.tile_rows(), self.real_channels());
         let (vectors, bits, channels) = (self.vectors, self.code_bits(), self.input.channels);
         let tile_len = self.tiles.len() / self.chunks();
@@ -117,29 +120,35 @@ impl Conv {
         let walks = self.walk.par_chunks_mut(channels * vectors);
         let outs = weights.par_chunks(16 * vectors * real * 9);
         tiles.zip(walks).zip(outs).for_each(|((tiles, walk), weights)| {
-            for (out, weights) in weights.chunks_exact(real * 9).enumerate() {
-                let (vector, lane) = (out / 16, out % 16);
-                for channel in 0..channels {
-                    let sign = if channel < real { 1.0 } else { -1.0 };
-                    let walk = &mut walk[vector * channels + channel];
-                    for (tap, &weight) in weights[channel % real * 9..][..9].iter().enumerate() {
-                        walk[8 - tap][lane] = sign * weight;
+            let sixteens = walk.chunks_exact_mut(channels).zip(weights.chunks(16 * real * 9));
+            for (vector, (walk, weights)) in sixteens.enumerate() {
+                for (channel, tap) in (0..real).flat_map(|channel| (0..9).map(move |tap| (channel, tap))) {
+                    let mut row = Row::ZERO;
+                    for (lane, weights) in weights.chunks_exact(real * 9).enumerate() {
+                        row[lane] = weights[channel * 9 + tap];
+                    }
+                    let mut set = |channel: usize, row: Row| {
+                        walk[channel][8 - tap] = row;
                         if bits.is_none() {
-                            let row = channel / 64 * rows + (tap % 3 * 3 + tap / 3) * size + channel % 64;
-                            tiles[row * vectors + vector][lane] = sign * weight;
+                            let at = (tap % 3 * 3 + tap / 3) * size + channel % BLOCK;
+                            tiles[(channel / BLOCK * rows + at) * vectors + vector] = row;
                         }
+                    };
+                    set(channel, row);
+                    if self.signed {
+                        set(channel + real, Row(row.map(|weight| -weight)));
                     }
                 }
-                for column in 0..3 * usize::from(bits.is_some()) {
-                    let entries = 1 << bits.unwrap_or(0);
-                    for code in 1..entries {
-                        // The sum without the highest bit is there already.
-                        let top = usize::BITS - 1 - usize::leading_zeros(code);
-                        let (row, channel) = (top as usize / real, top as usize % real);
-                        let at = |code: usize| (column * entries + code) * vectors + vector;
-                        let rest = tiles[at(code ^ 1 << top)][lane];
-                        tiles[at(code)][lane] = rest + weights[channel * 9 + 3 * row + column];
-                    }
+                let Some(bits) = bits else { continue };
+                for (column, code) in
+                    (0..3).flat_map(|column| (1..1usize << bits).map(move |code| (column, code)))
+                {
+                    // The sum without the highest bit is there already.
+                    let top = code.ilog2() as usize;
+                    let (row, channel) = (top / real, top % real);
+                    let at = |code: usize| ((column << bits) + code) * vectors + vector;
+                    let (rest, last) = (tiles[at(code ^ 1 << top)], walk[channel][8 - 3 * row - column]);
+                    tiles[at(code)] = Row(std::array::from_fn(|lane| rest[lane] + last[lane]));
                 }
             }
         });
