@@ -56,8 +56,6 @@ pub(crate) trait Vector: Copy {
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Adds `other` in the lanes of `mask`.
     fn add_where(self, mask: u16, other: Self) -> Self;
-    /// `self * factor` in the lanes of `mask`, `otherwise` in the others.
-    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self;
     /// Bit `i` set where lane `i` is greater than lane `i` of `other`.
     fn greater(self, other: Self) -> u16;
     /// Zero in the lanes of `mask`.
@@ -182,14 +180,6 @@ impl Vector for Portable {
         let mut out = self.0;
         for i in 0..16 {
             out[i] = if mask >> i & 1 == 1 { out[i] + other.0[i] } else { out[i] };
-        }
-        Portable(out)
-    }
-    #[inline(always)]
-    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
-        let mut out = otherwise.0;
-        for i in 0..16 {
-            out[i] = if mask >> i & 1 == 1 { self.0[i] * factor.0[i] } else { out[i] };
         }
         Portable(out)
     }

@@ -86,10 +86,6 @@ impl Vector for Avx512 {
         Avx512(unsafe { _mm512_mask_add_ps(self.0, mask, self.0, other.0) })
     }
     #[inline(always)]
-    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
-        Avx512(unsafe { _mm512_mask_mul_ps(otherwise.0, mask, self.0, factor.0) })
-    }
-    #[inline(always)]
     fn greater(self, other: Self) -> u16 {
         unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, other.0) }
     }
@@ -260,16 +256,6 @@ impl Vector for Avx2 {
             let (low, high) =
                 (_mm256_and_ps(lane_mask(mask), other.0), _mm256_and_ps(lane_mask(mask >> 8), other.1));
             self.add(Avx2(low, high))
-        }
-    }
-    #[inline(always)]
-    fn mul_or(self, mask: u16, factor: Self, otherwise: Self) -> Self {
-        unsafe {
-            let product = self.mul(factor);
-            Avx2(
-                _mm256_blendv_ps(otherwise.0, product.0, lane_mask(mask)),
-                _mm256_blendv_ps(otherwise.1, product.1, lane_mask(mask >> 8)),
-            )
         }
     }
     #[inline(always)]

@@ -7,9 +7,6 @@ use crate::simd::backward::{Cell, ConvWalk, ConvWeights};
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::Spikes;
 
-/// Rows of `d` that are computed at a time: what the nearest cache holds.
-const BLOCK_ROWS: usize = 512;
-
 /// What the backward pass of a layer is given.
 pub(crate) struct Upstream<'a> {
     /// Membrane decay per step of the forward pass, in full precision.
@@ -53,7 +50,6 @@ impl Conv {
         let frames = &mut workspace.frames;
         frames.clear();
         frames.resize(geometry.tile_steps * frame + 2 * margin, Row::ZERO);
-        workspace.fired.resize(geometry.tile_steps * frame, 0);
         for chunk in 0..self.output.channels.div_ceil(16) {
             frames[margin..][..frame].fill(Row::ZERO); // the step after the last
             let gradients = &mut gradients[chunk * channels..][..channels];
@@ -61,17 +57,12 @@ impl Conv {
             let derivatives = &workspace.derivatives[chunk * frame..][..frame];
             for tile in (0..geometry.tiles()).rev() {
                 // The tile after left the `d` of its first step in the first frame.
-                let (mut steps, block) = (geometry.steps_of(tile), (BLOCK_ROWS / frame).max(1));
-                let mut rest = &mut frames[margin..][..steps * frame];
-                rest.copy_within(..frame, (steps - 1) * frame);
-                let mut later = None;
-                while steps > 0 {
-                    let first = steps.saturating_sub(block);
-                    let (before, block) = rest.split_at_mut(first * frame);
-                    let fired = &mut workspace.fired[..block.len()];
-                    scatter(up, block, fired, chunk, tile, first..steps);
-                    dispatch(isa, Carry { frames: block, fired, later, derivatives, decay: up.decay });
-                    (rest, later, steps) = (before, Some(&block[..frame]), first);
+                let steps = geometry.steps_of(tile);
+                for step in (0..steps).rev() {
+                    let later = (step + 1) % steps;
+                    let frames = &mut frames[margin..][..steps * frame];
+                    dispatch(isa, Fade { frames, frame, from: later, to: step, decay: up.decay });
+                    scatter(up, &mut frames[step * frame..][..frame], derivatives, chunk, tile, step);
                 }
                 match input {
                     ConvEvents::Events(events, target) => {
@@ -104,69 +95,51 @@ impl Conv {
     }
 }
 
-/// Writes the loss derivatives of a chunk's spikes in some steps of a tile to their frames, and to `fired` whose they
-/// are, a bit per lane.
-fn scatter(
-    up: &Upstream,
-    frames: &mut [Row],
-    fired: &mut [u16],
-    chunk: usize,
-    tile: usize,
-    steps: std::ops::Range<usize>,
-) {
-    fired.fill(0);
+/// Writes `d` of the neurons of a chunk that fired at a step: the spike derivative times the loss derivative of the
+/// spike.
+///
+/// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
+fn scatter(up: &Upstream, d: &mut [Row], derivatives: &[Row], chunk: usize, tile: usize, step: usize) {
     let (events, geometry) = (up.events, up.events.geometry);
-    let origin = steps.start * geometry.frame();
+    let origin = step * geometry.frame();
     for lane in 0..16.min(geometry.shape.channels - 16 * chunk) {
         for window in 0..geometry.windows {
-            let list = geometry.list(tile, window, 16 * chunk + lane, 0);
-            let [start, end] = [steps.start, steps.end].map(|step| events.offsets[list + step] as usize);
-            for (&position, &gradient) in events.positions[start..end].iter().zip(&up.gradient[start..end]) {
+            let range = events.range(tile, window, 16 * chunk + lane, step..step + 1);
+            for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range]) {
                 let at = usize::from(position) - origin;
-                frames[at][lane] = gradient;
-                fired[at] |= 1 << lane;
+                d[at][lane] = derivatives[at][lane] * gradient;
             }
         }
     }
 }
 
-/// Computes `d` of a tile's steps, last first: where a neuron fired, its spike derivative times the loss
-/// derivative of the spike; where not, the decayed `d` of the step after.
-///
-/// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
-struct Carry<'a> {
-    /// Loss derivatives of the spikes, as [`scatter`] leaves them, to become `d`.
+/// Lets `d` decay from one step to the step before: what neurons that did not fire are left with.
+struct Fade<'a> {
     frames: &'a mut [Row],
-    /// Whose derivatives these are.
-    fired: &'a [u16],
-    /// `d` of the step after; where there is none, it stands in the last frame.
-    later: Option<&'a [Row]>,
-    /// Spike derivatives, one frame.
-    derivatives: &'a [Row],
+    /// Rows of a frame.
+    frame: usize,
+    /// The frame of the step after.
+    from: usize,
+    /// The frame of the step, which may be the same.
+    to: usize,
     decay: f32,
 }
 
-impl Kernel for Carry<'_> {
+impl Kernel for Fade<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let frame = self.derivatives.len();
-        let decay = V::splat(self.decay);
-        let last = self.frames.len() - frame;
-        for (i, derivative) in self.derivatives.iter().enumerate() {
-            let derivative = V::load(derivative);
-            let mut at = last + i;
-            let mut d = V::load(self.later.map_or(&self.frames[at], |later| &later[i]));
-            loop {
-                let row = &mut self.frames[at];
-                d = V::load(row).mul_or(self.fired[at], derivative, d.mul(decay));
-                d.store(row);
-                if at < frame {
-                    break;
-                }
-                at -= frame;
-            }
+        let Fade { frames, frame, from, to, decay } = self;
+        if from == to && decay == 1.0 {
+            return;
+        }
+        let factor = V::splat(decay);
+        let (from, to) = (from * frame, to * frame);
+        assert!(from.max(to) + frame <= frames.len());
+        for i in 0..frame {
+            let d = V::load(&frames[from + i]).mul(factor);
+            d.store(&mut frames[to + i]);
         }
     }
 }

@@ -57,8 +57,6 @@ pub(crate) struct ConvWorkspace {
     partial: Vec<Row>,
     squares: Vec<Row>,
     frames: Vec<Row>,
-    /// Which lanes of a frame's rows fired.
-    fired: Vec<u16>,
     derivatives: Vec<Row>,
     codes: Vec<[u16; 2]>,
 }
