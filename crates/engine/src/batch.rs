@@ -240,7 +240,7 @@ fn gather(packed: &Packed, parts: &[GroupGradient], gradients: &mut [f32]) {
                 convs += 1;
             }
             PackedLayer::Full(full) => {
-                let records: Vec<_> = parts.iter().flat_map(|part| &part.full[fulls]).collect();
+                let records: Vec<_> = parts.iter().map(|part| &part.full[fulls]).collect();
                 let (_, outputs) = full.gradient_chunks();
                 let fan_in = target.len() / info.output.channels;
                 target.par_chunks_mut(outputs * fan_in).enumerate().for_each(|(chunk, target)| {

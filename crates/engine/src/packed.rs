@@ -67,8 +67,8 @@ struct Spiked {
 pub(crate) struct GroupGradient {
     /// Packed gradients of the convolutions, in order.
     pub conv: Vec<Vec<[Row; 9]>>,
-    /// Records of the fully connected layers, `[layer][image]`.
-    pub full: Vec<Vec<FullRecord>>,
+    /// Records of the fully connected layers, in order.
+    pub full: Vec<FullRecord>,
 }
 
 /// The weights of a layer; none for a pool.
@@ -268,7 +268,7 @@ impl Packed {
         let first_full = self.layers.iter().position(|l| matches!(l, PackedLayer::Full(_)));
         let first_full = first_full.expect("the output layer is fully connected");
         let GroupGradient { conv, full } = gradient;
-        full.resize_with(self.layers.len() - first_full, Vec::new);
+        full.resize_with(self.layers.len() - first_full, FullRecord::default);
         for spiked in [&mut workspace.upper, &mut workspace.lower] {
             spiked.resize_with(count.max(spiked.len()), Spiked::default);
         }
@@ -311,18 +311,25 @@ impl Packed {
         labels: &[usize],
         mode: Gradient,
         batch: usize,
-        records: &mut Vec<FullRecord>,
+        record: &mut FullRecord,
     ) {
         let PackedLayer::Full(full) = &self.layers[i] else { unreachable!("called for these layers only") };
-        let Workspace { traces, upper, lower, derivatives, .. } = workspace;
-        records.resize_with(labels.len(), FullRecord::default);
-        for (((trace, &label), (upper, lower)), record) in
-            traces.iter().zip(labels).zip(upper.iter().zip(lower.iter_mut())).zip(records.iter_mut())
-        {
-            let steps = trace.steps();
-            let listed = self.list_input(trace, i, lower);
-            let real = (i == 0).then_some(&trace.input);
-            full.start_record(listed.then_some(&lower.events), real, steps, record);
+        let Workspace { traces, upper, lower, derivatives, pooled, .. } = workspace;
+        let (traces, lower) = (&traces[..labels.len()], &mut lower[..labels.len()]);
+        let listed: Vec<bool> = traces
+            .iter()
+            .zip(lower.iter_mut())
+            .map(|(trace, lower)| self.list_input(trace, i, lower))
+            .collect();
+        let inputs = listed.iter().zip(lower.iter()).map(|(listed, lower)| listed.then_some(&lower.events));
+        let inputs: Vec<Option<&Events>> = inputs.collect();
+        let real = traces.iter().map(|trace| match &trace.input {
+            Input::Real { values, .. } if i == 0 => values.as_slice(),
+            _ => &[],
+        });
+        let (real, steps) = (real.collect::<Vec<_>>(), traces[0].steps());
+        full.start_record(&inputs, &real, steps, record);
+        for (image, ((trace, &label), upper)) in traces.iter().zip(labels).zip(upper.iter()).enumerate() {
             let scale = self.input_mask(trace, i).1;
             if i + 1 == self.layers.len() {
                 let error = |(class, &p): (usize, &f32)| {
@@ -330,23 +337,23 @@ impl Packed {
                     (f64::from(p) - target) / (steps as f64 * batch as f64)
                 };
                 let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
-                full.output_d(&error, scale, self.decay(mode), record);
+                full.output_d(&error, scale, self.decay(mode), image, record);
             } else {
                 let up = self.upstream(trace, i, upper, scale, mode);
-                full.hidden_d(self.isa, &up, derivatives, record);
+                full.hidden_d(self.isa, &up, derivatives, image, record);
             }
         }
         if i > 0 {
-            let mut gradients: Vec<Vec<f32>> = Vec::new();
-            for lower in &mut lower[..labels.len()] {
-                let mut gradient = std::mem::take(&mut lower.gradient);
-                gradient.clear();
-                gradient.resize(lower.events.len(), 0.0);
-                gradients.push(gradient);
-            }
-            full.input_gradients(self.isa, records, &mut gradients);
-            for (lower, gradient) in lower.iter_mut().zip(gradients) {
-                lower.gradient = gradient;
+            let all = pooled;
+            all.clear();
+            all.resize(lower.iter().map(|lower| lower.events.len()).sum(), 0.0);
+            full.input_gradients(self.isa, record, all);
+            let mut rest = all.as_slice();
+            for lower in lower {
+                let (own, after) = rest.split_at(lower.events.len());
+                lower.gradient.clear();
+                lower.gradient.extend_from_slice(own);
+                rest = after;
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::layer::conv::Upstream;
 use crate::simd::backward::{FullInput, FullWeights};
 use crate::simd::forward::{Dynamics, Fire, FullForward};
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
-use crate::spikes::{Input, Shape, Spikes};
+use crate::spikes::{Shape, Spikes};
 use rayon::prelude::*;
 
 /// Floats of a cache line.
@@ -36,12 +36,14 @@ pub(crate) struct StepRows {
     rows: Vec<u32>,
 }
 
-/// At which steps each row has an event.
+/// When each row has an event, in all images of a group.
 #[derive(Debug, Default)]
-pub(crate) struct RowSteps {
+pub(crate) struct RowEvents {
+    /// Where each row's events start; one more at the end.
     offsets: Vec<u32>,
-    steps: Vec<u16>,
-    /// The event's number in its [`Events`].
+    /// `image * steps + step` of each event.
+    moments: Vec<u32>,
+    /// The event's number, counted through the images' [`Events`].
     numbers: Vec<u32>,
 }
 
@@ -53,15 +55,16 @@ pub(crate) enum FullSource<'a> {
     Real(&'a [f32], usize),
 }
 
-/// One image's record for the weights' gradient.
+/// A group's record for the weights' gradient.
 #[derive(Debug, Default)]
 pub(crate) struct FullRecord {
-    rows: RowSteps,
-    /// `d`, `[chunk][step][vectors]`.
+    rows: RowEvents,
+    /// `d`, `[chunk][image][step][vectors]`.
     d: Vec<Row>,
+    images: usize,
     steps: usize,
-    /// Real input, if that is what came in: `[step][row]`.
-    real: Vec<f32>,
+    /// Real input of each image, `[step][row]`; empty where spikes came in.
+    real: Vec<Vec<f32>>,
 }
 
 impl StepRows {
@@ -86,40 +89,47 @@ impl StepRows {
     }
 }
 
-impl RowSteps {
-    fn build(&mut self, events: &Events) {
-        let g = events.geometry;
-        let (channels, width) = (g.shape.channels, g.shape.width);
-        let (stride, frame) = (g.stride(), g.frame());
-        // The step within its tile and the pixel of every position.
-        let places = (0..g.tile_steps * frame).map(|position| {
-            let (step, within) = (position / frame, position % frame);
-            (step, within / stride * width + within % stride)
-        });
-        let places: Vec<(usize, usize)> = places.collect();
+impl RowEvents {
+    /// Sorts the events of a group of images, each of `steps` steps, by row.
+    fn build(&mut self, images: &[Option<&Events>], steps: usize, rows: usize) {
         let each = |visit: &mut dyn FnMut(usize, usize, usize)| {
-            for (tile, window) in (0..g.tiles()).flat_map(|tile| (0..g.windows).map(move |w| (tile, w))) {
-                for channel in 0..channels {
-                    for event in events.range(tile, window, channel, 0..g.tile_steps) {
-                        let (step, pixel) = places[usize::from(events.positions[event])];
-                        visit(pixel * channels + channel, tile * g.tile_steps + step, event);
+            let mut before = 0;
+            for (image, events) in images.iter().enumerate() {
+                let Some(events) = events else { continue };
+                let (g, channels) = (events.geometry, events.geometry.shape.channels);
+                let (stride, frame) = (g.stride(), g.frame());
+                // The step within its tile and the pixel of every position.
+                let place = |position: usize| {
+                    let (step, within) = (position / frame, position % frame);
+                    (step, within / stride * g.shape.width + within % stride)
+                };
+                let places: Vec<(usize, usize)> = (0..g.tile_steps * frame).map(place).collect();
+                for (tile, window) in (0..g.tiles()).flat_map(|tile| (0..g.windows).map(move |w| (tile, w))) {
+                    for channel in 0..channels {
+                        for event in events.range(tile, window, channel, 0..g.tile_steps) {
+                            let (step, pixel) = places[usize::from(events.positions[event])];
+                            let moment = image * steps + tile * g.tile_steps + step;
+                            visit(pixel * channels + channel, moment, before + event);
+                        }
                     }
                 }
+                before += events.len();
             }
         };
         self.offsets.clear();
-        self.offsets.resize(g.shape.neurons() + 2, 0);
+        self.offsets.resize(rows + 2, 0);
         each(&mut |row, _, _| self.offsets[row + 2] += 1);
         for i in 2..self.offsets.len() {
             self.offsets[i] += self.offsets[i - 1];
         }
-        self.steps.resize(events.len(), 0);
-        self.numbers.resize(events.len(), 0);
-        each(&mut |row, step, event| {
+        let count = self.offsets[rows + 1] as usize;
+        self.moments.resize(count, 0);
+        self.numbers.resize(count, 0);
+        each(&mut |row, moment, number| {
             let at = self.offsets[row + 1] as usize;
             self.offsets[row + 1] += 1;
-            self.steps[at] = step as u16;
-            self.numbers[at] = event as u32;
+            self.moments[at] = moment as u32;
+            self.numbers[at] = number as u32;
         });
         self.offsets.pop();
     }
@@ -272,45 +282,48 @@ impl Full {
         membrane.iter().map(|u| u / steps as f32).collect()
     }
 
-    /// Starts an image's record: what came in, and `d` zero.
+    /// Starts a group's record: the events that came in, image by image, or real values; and `d` zero.
     pub fn start_record(
         &self,
-        input: Option<&Events>,
-        real: Option<&Input>,
+        events: &[Option<&Events>],
+        real: &[&[f32]],
         steps: usize,
         record: &mut FullRecord,
     ) {
-        match input {
-            Some(events) => record.rows.build(events),
-            None => record.rows = RowSteps::default(),
-        }
+        record.rows.build(events, steps, self.input.neurons());
         record.real.clear();
-        if let Some(Input::Real { values, .. }) = real {
-            record.real.extend_from_slice(values);
-        }
-        record.steps = steps;
+        record.real.extend(real.iter().map(|values| values.to_vec()));
+        (record.images, record.steps) = (events.len(), steps);
         record.d.clear();
-        record.d.resize(self.chunks() * steps * self.vectors, Row::ZERO);
+        record.d.resize(self.chunks() * events.len() * steps * self.vectors, Row::ZERO);
     }
 
-    fn d_at<'a>(&self, record: &'a mut FullRecord, step: usize, out: usize) -> &'a mut f32 {
+    fn d_at<'a>(&self, record: &'a mut FullRecord, image: usize, step: usize, out: usize) -> &'a mut f32 {
         let (chunk, lane) = (out / (16 * self.vectors), out % (16 * self.vectors));
-        &mut record.d[(chunk * record.steps + step) * self.vectors + lane / 16][lane % 16]
+        let moment = (chunk * record.images + image) * record.steps + step;
+        &mut record.d[moment * self.vectors + lane / 16][lane % 16]
     }
 
     /// `d` of the output layer: `scale * error`, decayed backward from the last step.
-    pub fn output_d(&self, error: &[f32], scale: f32, decay: f32, record: &mut FullRecord) {
+    pub fn output_d(&self, error: &[f32], scale: f32, decay: f32, image: usize, record: &mut FullRecord) {
         for (out, &error) in error.iter().enumerate() {
             let mut d = scale * error;
             for step in (0..record.steps).rev() {
-                *self.d_at(record, step, out) = d;
+                *self.d_at(record, image, step, out) = d;
                 d *= decay;
             }
         }
     }
 
     /// `d` of a hidden layer, from the loss derivatives of its events.
-    pub fn hidden_d(&self, isa: Isa, up: &Upstream, derivatives: &mut Vec<Row>, record: &mut FullRecord) {
+    pub fn hidden_d(
+        &self,
+        isa: Isa,
+        up: &Upstream,
+        derivatives: &mut Vec<Row>,
+        image: usize,
+        record: &mut FullRecord,
+    ) {
         spike_derivatives(isa, up, derivatives);
         let g = up.events.geometry;
         for out in 0..self.outputs {
@@ -322,7 +335,7 @@ impl Full {
                     let fired = tile * g.tile_steps + usize::from(up.events.positions[event]) / g.frame();
                     let mut d = derivative * up.gradient[event];
                     for step in (first..=fired).rev() {
-                        *self.d_at(record, step, out) = d;
+                        *self.d_at(record, image, step, out) = d;
                         d *= up.decay;
                     }
                     first = fired + 1;
@@ -331,24 +344,27 @@ impl Full {
         }
     }
 
-    /// Loss derivatives of a group's input events, added to `gradients`.
-    pub fn input_gradients(&self, isa: Isa, records: &[FullRecord], gradients: &mut [Vec<f32>]) {
+    /// Loss derivatives of a group's input events, counted through its images, added to `events`.
+    pub fn input_gradients(&self, isa: Isa, record: &FullRecord, events: &mut [f32]) {
         for chunk in 0..self.chunks() {
-            for (record, events) in records.iter().zip(gradients.iter_mut()) {
-                let len = record.steps * self.vectors;
-                by_vectors!(self.vectors, N => {
-                    let kernel = FullInput::<N> {
-                        rows: self.chunk_rows(chunk),
-                        d: &record.d[chunk * len..][..len],
-                        offsets: &record.rows.offsets,
-                        steps: &record.rows.steps,
-                        numbers: &record.rows.numbers,
-                        events,
-                    };
-                    dispatch(isa, kernel);
-                });
-            }
+            by_vectors!(self.vectors, N => {
+                let kernel = FullInput::<N> {
+                    rows: self.chunk_rows(chunk),
+                    d: self.chunk_d(record, chunk),
+                    offsets: &record.rows.offsets,
+                    moments: &record.rows.moments,
+                    numbers: &record.rows.numbers,
+                    events,
+                };
+                dispatch(isa, kernel);
+            });
         }
+    }
+
+    /// `d` of one chunk, `[image][step][vectors]`.
+    fn chunk_d<'a>(&self, record: &'a FullRecord, chunk: usize) -> &'a [Row] {
+        let len = record.images * record.steps * self.vectors;
+        &record.d[chunk * len..][..len]
     }
 
     /// Adds the gradient of one chunk's weights over a batch, `[out in chunk][in]` as in the flat array.
@@ -406,22 +422,21 @@ impl<const N: usize> WeightGradient<'_, N> {
         let fan_in = real * pixels;
         let mut sums = [[Row::ZERO; N]; 2];
         for record in self.records {
-            let len = record.steps * N;
-            let d = &record.d[self.chunk * len..][..len];
-            if !record.real.is_empty() {
-                for step in 0..record.steps {
-                    let value = record.real[step * fan_in + channel * pixels + pixel];
-                    for n in 0..N {
-                        let product = V::load(&d[step * N + n]).mul(V::splat(value));
-                        V::load(&sums[0][n]).add(product).store(&mut sums[0][n]);
-                    }
-                }
-                continue;
-            }
+            let d = full.chunk_d(record, self.chunk);
             for (sign, sums) in sums.iter_mut().enumerate().take(channels / real) {
                 let row = pixel * channels + channel + sign * real;
                 let (start, end) = (record.rows.offsets[row] as usize, record.rows.offsets[row + 1] as usize);
-                FullWeights { d, steps: &record.rows.steps[start..end], row: sums }.add::<V>();
+                FullWeights { d, moments: &record.rows.moments[start..end], row: sums }.add::<V>();
+            }
+            for (image, values) in record.real.iter().enumerate().filter(|(_, values)| !values.is_empty()) {
+                for step in 0..record.steps {
+                    let value = V::splat(values[step * fan_in + channel * pixels + pixel]);
+                    let d = &d[(image * record.steps + step) * N..][..N];
+                    for n in 0..N {
+                        let product = V::load(&d[n]).mul(value);
+                        V::load(&sums[0][n]).add(product).store(&mut sums[0][n]);
+                    }
+                }
             }
         }
         let [mut positive, negative] = sums;

@@ -181,12 +181,12 @@ impl Kernel for ConvWeights<'_> {
 pub(crate) struct FullInput<'a, const N: usize> {
     /// Weight rows of this chunk, `[row][N]`.
     pub rows: &'a [Row],
-    /// `d` of this chunk, `[step][N]`.
+    /// `d` of this chunk, `[moment][N]`.
     pub d: &'a [Row],
     /// Where each row's events start; one more at the end.
     pub offsets: &'a [u32],
-    /// Step of each event.
-    pub steps: &'a [u16],
+    /// Which of `d` each event reached.
+    pub moments: &'a [u32],
     /// Number of each event within `events`.
     pub numbers: &'a [u32],
     /// Gradient of each event, added to.
@@ -207,8 +207,8 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
                 continue;
             }
             let weights: [V; N] = std::array::from_fn(|n| V::load(&self.rows[row * N + n]));
-            for (number, &step) in self.steps[start..end].iter().enumerate() {
-                let d = &self.d[usize::from(step) * N..][..N];
+            for (number, &moment) in self.moments[start..end].iter().enumerate() {
+                let d = &self.d[moment as usize * N..][..N];
                 let mut product = weights[0].mul(V::load(&d[0]));
                 for n in 1..N {
                     product = weights[n].mul_add(V::load(&d[n]), product);
@@ -222,7 +222,7 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
                 }
             }
         }
-        let end = self.steps.len();
+        let end = self.moments.len();
         add_sums::<V>(&products, &self.numbers[end - waiting..], self.events);
     }
 }
@@ -237,12 +237,12 @@ fn add_sums<V: Vector>(products: &[Row; 16], numbers: &[u32], events: &mut [f32]
     }
 }
 
-/// Adds, for each row, the `d` of its events' steps: the weights' gradient of one sample and chunk of `16 N`.
+/// Adds the `d` that a row's events reached: the gradient of its weights, of one chunk of `16 N`.
 pub(crate) struct FullWeights<'a, const N: usize> {
-    /// `d` of this chunk, `[step][N]`.
+    /// `d` of this chunk, `[moment][N]`.
     pub d: &'a [Row],
-    /// Steps of the row's events.
-    pub steps: &'a [u16],
+    /// The moments of the row's events.
+    pub moments: &'a [u32],
     /// Gradient of the row, added to.
     pub row: &'a mut [Row; N],
 }
@@ -252,8 +252,8 @@ impl<const N: usize> FullWeights<'_, N> {
     #[inline(always)]
     pub(crate) fn add<V: Vector>(self) {
         let mut sums: [V; N] = std::array::from_fn(|n| V::load(&self.row[n]));
-        for &step in self.steps {
-            let d = &self.d[usize::from(step) * N..][..N];
+        for &moment in self.moments {
+            let d = &self.d[moment as usize * N..][..N];
             for n in 0..N {
                 sums[n] = sums[n].add(V::load(&d[n]));
             }
