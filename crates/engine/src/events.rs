@@ -147,8 +147,22 @@ pub(crate) struct Events {
     /// Position within the tile's frames of each event, ascending within a list.
     pub positions: Vec<u16>,
     transposed: Vec<u64>,
-    /// The positions in a frame of each block of 64 pixels: that of the first, and how much further the others are.
-    table: Vec<(u16, [u8; 64])>,
+    /// How much further than a block's first pixel its 64 pixels are in a frame.
+    table: Vec<[u8; 64]>,
+    picks: Vec<Pick>,
+}
+
+/// A word of 64 pixels, to be picked for each channel of a tile.
+#[derive(Debug, Clone, Copy)]
+struct Pick {
+    /// Step within the tile.
+    step: u32,
+    /// Where the word is, counted from the channel's first of the tile.
+    word: u32,
+    /// Position of its first pixel.
+    offset: u16,
+    /// Its block of pixels.
+    block: u16,
 }
 
 impl Default for Events {
@@ -160,6 +174,7 @@ impl Default for Events {
             positions: Vec::new(),
             transposed: Vec::new(),
             table: Vec::new(),
+            picks: Vec::new(),
         }
     }
 }
@@ -195,19 +210,17 @@ impl Kernel for EventsKernel<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Events { geometry, offsets, positions, transposed, table } = self.events;
-        let (words, steps, pixels) =
-            (self.spikes.words_per_step(), self.spikes.steps(), self.spikes.pixels());
+        let Events { geometry, offsets, positions, transposed, table, picks } = self.events;
+        let (words, pixels) = (self.spikes.words_per_step(), self.spikes.pixels());
         let blocks = pixels.div_ceil(64);
         let Shape { channels, width, .. } = geometry.shape;
         let stride = geometry.stride();
         let position = |pixel: usize| pixel / width * stride + pixel % width;
         table.clear();
         table.extend((0..blocks).map(|block| {
-            let first = position(64 * block);
             // At most 127 further, since a row is followed by one zero column.
-            let further = |i: usize| (position(64 * block + i) - first) as u8;
-            (first as u16, std::array::from_fn(further))
+            let further = |i: usize| (position(64 * block + i) - position(64 * block)) as u8;
+            std::array::from_fn(further)
         }));
         make_room(positions, self.spikes.count());
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
@@ -216,35 +229,39 @@ impl Kernel for EventsKernel<'_> {
             return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
         }
         transpose_all(self.spikes, self.keep, transposed);
+        let (frame, per_window) = (geometry.frame(), blocks / windows);
+        picks.clear();
+        for (window, step) in (0..windows).flat_map(|window| (0..tile_steps).map(move |step| (window, step)))
+        {
+            picks.extend((window * per_window..(window + 1) * per_window).map(|block| Pick {
+                step: step as u32,
+                word: ((step * words * blocks + block) * 64) as u32,
+                offset: (step * frame + position(64 * block)) as u16,
+                block: block as u16,
+            }));
+        }
         // Plain slices: a vector's address and length would be read again for every event.
         let (positions, offsets) = (positions.as_mut_slice(), offsets.as_mut_slice());
         let (transposed, table) = (transposed.as_slice(), table.as_slice());
-        let (frame, per_window) = (geometry.frame(), blocks / windows);
         let (mut end, mut list) = (0, 0);
         offsets[0] = 0;
         for tile in 0..tiles {
             let steps = geometry.steps_of(tile);
-            for window in 0..windows {
-                let table = &table[window * per_window..][..per_window];
+            for picks in picks.chunks_exact(tile_steps * per_window) {
                 for channel in 0..channels {
-                    for step in 0..tile_steps {
-                        if step < steps {
-                            let first = (tile * tile_steps + step) * words + channel / 64;
-                            let first = (first * blocks + window * per_window) * 64 + channel % 64;
-                            let origin = (step * frame) as u16;
-                            for (block, (first_position, further)) in table.iter().enumerate() {
-                                let bits = transposed[first + 64 * block];
-                                let offset = origin + first_position;
-                                end += V::select::<0>(further, bits, offset, slots(positions, end));
-                            }
-                        }
-                        list += 1;
-                        offsets[list] = end as u32;
+                    let first = (tile * tile_steps * words + channel / 64) * blocks * 64 + channel % 64;
+                    let ends = &mut offsets[list + 1..][..tile_steps];
+                    for pick in &picks[..steps * per_window] {
+                        let bits = transposed[first + pick.word as usize];
+                        let table = &table[usize::from(pick.block)];
+                        end += V::select::<0>(table, bits, pick.offset, slots(positions, end));
+                        ends[pick.step as usize] = end as u32;
                     }
+                    ends[steps..].fill(end as u32);
+                    list += tile_steps;
                 }
             }
         }
-        debug_assert_eq!(steps, geometry.steps);
     }
 }
 
