@@ -28,27 +28,27 @@ impl Cell<'_> {
         self.offsets[channel * self.every] as usize..self.offsets[(channel + 1) * self.every] as usize
     }
 
-    /// How far each tap is from an event's position.
-    #[inline(always)]
-    fn taps(&self) -> [usize; 9] {
-        std::array::from_fn(|j| j / 3 * self.stride + j % 3)
-    }
-
     /// Positions below this have all their rows within `frames`.
     #[inline(always)]
     fn within(&self) -> usize {
         self.frames.len().saturating_sub(2 * self.stride + 2)
     }
 
-    /// The `d` that an event reached by a tap.
-    ///
-    /// # Safety
-    /// `position` is below [`Cell::within`] and `tap` is of [`Cell::taps`].
+    /// Where the taps of each row of the kernel start: three addresses that every event adds its position to.
     #[inline(always)]
-    unsafe fn row(&self, position: usize, tap: usize) -> &Row {
-        // SAFETY: taps go at most `2 * stride + 2` further.
-        unsafe { self.frames.get_unchecked(position + tap) }
+    fn bases(&self) -> [&[Row]; 3] {
+        std::array::from_fn(|i| self.frames.get(i * self.stride..).unwrap_or(&[]))
     }
+}
+
+/// The `d` that an event reached by a tap.
+///
+/// # Safety
+/// `bases` are of a cell, `position` is below its [`Cell::within`] and `tap` below 9.
+#[inline(always)]
+unsafe fn reached<'a>(bases: &[&'a [Row]; 3], position: usize, tap: usize) -> &'a Row {
+    // SAFETY: the last tap is `2 * stride + 2` from the position.
+    unsafe { bases[tap / 3].get_unchecked(position + tap % 3) }
 }
 
 /// Both gradients of one chunk of sixteen output channels from one cell of input events.
@@ -76,7 +76,7 @@ impl Kernel for ConvWalk<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let (taps, within) = (cell.taps(), cell.within());
+        let (bases, within) = (cell.bases(), cell.within());
         // The cell's events are consecutive: their products are numbered through, whatever their channel.
         let base = cell.offsets[0] as usize;
         let mut ring = [Row::ZERO; RING];
@@ -97,7 +97,7 @@ impl Kernel for ConvWalk<'_> {
                         let mut products = [V::Part::zero(); 2];
                         for j in 0..9 {
                             // SAFETY: `p` was checked.
-                            let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
+                            let d = V::Part::load(unsafe { reached(&bases, p, j) }, at);
                             products[j % 2] = d.mul_add(weights[j], products[j % 2]);
                             sums[j] = sums[j].add(d);
                         }
@@ -154,7 +154,7 @@ impl Kernel for ConvWeights<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let (taps, within) = (cell.taps(), cell.within());
+        let (bases, within) = (cell.bases(), cell.within());
         for (channel, gradients) in self.gradients.iter_mut().enumerate() {
             let positions = &cell.positions[cell.channel(channel)];
             for part in 0..16 / V::Part::LANES {
@@ -165,7 +165,7 @@ impl Kernel for ConvWeights<'_> {
                     assert!(p < within);
                     for j in 0..9 {
                         // SAFETY: `p` was checked.
-                        let d = V::Part::load(unsafe { cell.row(p, taps[j]) }, at);
+                        let d = V::Part::load(unsafe { reached(&bases, p, j) }, at);
                         sums[j] = sums[j].add(d);
                     }
                 }
