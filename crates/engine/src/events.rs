@@ -21,11 +21,10 @@ const CHANNELS: [u8; 64] = {
     table
 };
 
-/// Makes room for `count` entries and the sixty-three that a selection may write after them.
-fn make_room(buffer: &mut Vec<u16>, count: u64) {
-    let room = count as usize + 64;
-    if buffer.len() < room {
-        buffer.resize(room, 0);
+/// Makes a buffer at least so long; what it holds does not matter.
+pub(crate) fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, T::default());
     }
 }
 
@@ -38,13 +37,18 @@ fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
 /// Channels that fired, for one block of channels, `[pixel][step]`.
 #[derive(Debug, Default)]
 pub(crate) struct Compact {
-    /// Where each list starts; one more at the end, and then one train of empty lists for what lies outside.
-    pub offsets: Vec<u32>,
+    offsets: Vec<u32>,
+    lists: usize,
     /// Channel numbers within the block times [`ROW`], ascending; at least 64 more entries follow the last.
     pub channels: Vec<u16>,
 }
 
 impl Compact {
+    /// Where each list starts; one more at the end, and then one train of empty lists for what lies outside.
+    pub fn offsets(&self) -> &[u32] {
+        &self.offsets[..=self.lists]
+    }
+
     /// Lists the spikes of some words of channels that `keep` (`[pixel][word]`) lets through.
     pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, block: Range<usize>) {
         dispatch(isa, CompactKernel { lists: self, spikes, keep, block });
@@ -65,10 +69,12 @@ impl Kernel for CompactKernel<'_> {
     fn run<V: Vector>(self) {
         const SHIFT: u32 = ROW.ilog2();
         let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
-        let Compact { offsets, channels } = self.lists;
-        offsets.clear();
-        offsets.resize((self.spikes.pixels() + 1) * steps + 1, 0);
-        make_room(channels, self.spikes.count());
+        let Compact { offsets, lists, channels } = self.lists;
+        *lists = (self.spikes.pixels() + 1) * steps;
+        make_room(offsets, *lists + 1);
+        // A selection writes sixty-four entries, however few it chose.
+        make_room(channels, self.spikes.count() as usize + 64);
+        offsets[0] = 0;
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
             let starts = &mut offsets[pixel * steps + 1..][..steps];
@@ -81,7 +87,7 @@ impl Kernel for CompactKernel<'_> {
                 *start = end as u32;
             }
         }
-        offsets[self.spikes.pixels() * steps + 1..].fill(end as u32);
+        offsets[*lists - steps + 1..=*lists].fill(end as u32);
     }
 }
 
@@ -132,6 +138,11 @@ impl Geometry {
         self.tile_steps.min(self.steps - tile * self.tile_steps)
     }
 
+    /// Number of event lists.
+    pub fn lists(&self) -> usize {
+        self.list(self.tiles(), 0, 0, 0)
+    }
+
     /// Index of an event list: every channel's lists of one cell (tile and window) are consecutive.
     pub fn list(&self, tile: usize, window: usize, channel: usize, step: usize) -> usize {
         ((tile * self.windows + window) * self.shape.channels + channel) * self.tile_steps + step
@@ -142,7 +153,7 @@ impl Geometry {
 #[derive(Debug)]
 pub(crate) struct Events {
     pub geometry: Geometry,
-    /// Where each list of [`Geometry::list`] starts; one more at the end.
+    /// Where each list of [`Geometry::list`] starts; one more at the end, and perhaps others after it.
     pub offsets: Vec<u32>,
     /// Position within the tile's frames of each event, ascending within a list.
     pub positions: Vec<u16>,
@@ -189,7 +200,7 @@ impl Events {
 
     /// Number of events.
     pub fn len(&self) -> usize {
-        self.offsets.last().map_or(0, |&n| n as usize)
+        self.offsets.get(self.geometry.lists()).map_or(0, |&n| n as usize)
     }
 
     /// The events of a channel in some steps of a tile.
@@ -222,9 +233,9 @@ impl Kernel for EventsKernel<'_> {
             let further = |i: usize| (position(64 * block + i) - position(64 * block)) as u8;
             std::array::from_fn(further)
         }));
-        make_room(positions, self.spikes.count());
+        make_room(positions, self.spikes.count() as usize + 64);
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
-        offsets.resize(tiles * windows * channels * tile_steps + 1, 0);
+        make_room(offsets, geometry.lists() + 1);
         if pixels == 1 {
             return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
         }
@@ -301,7 +312,7 @@ const ABREAST: usize = 4;
 fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
     let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
     let blocks = pixels.div_ceil(64);
-    out.resize(steps * words * 64 * blocks, 0);
+    make_room(out, steps * words * 64 * blocks);
     let mut squares = [[0u64; 64]; ABREAST];
     for (block, trains) in spikes.words().chunks(64 * steps * words).enumerate() {
         let count = trains.len() / (steps * words);
@@ -454,7 +465,7 @@ mod tests {
                             for step in 0..steps {
                                 let at = pixel * steps + step;
                                 let list = &compact.channels
-                                    [compact.offsets[at] as usize..compact.offsets[at + 1] as usize];
+                                    [compact.offsets()[at] as usize..compact.offsets()[at + 1] as usize];
                                 assert!(list.iter().all(|&c| kept(
                                     pixel,
                                     step,

@@ -1,7 +1,7 @@
 //! A network in the kernels' order, and its passes over a small group of images.
 
 use crate::architecture::{Architecture, Layer, LayerKind};
-use crate::events::Events;
+use crate::events::{Events, make_room};
 use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
 use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
 use crate::layer::pool;
@@ -59,6 +59,7 @@ pub(crate) struct Workspace {
 #[derive(Debug, Default)]
 struct Spiked {
     events: Events,
+    /// As long as `events` or longer.
     gradient: Vec<f32>,
 }
 
@@ -351,8 +352,8 @@ impl Packed {
             let mut rest = all.as_slice();
             for lower in lower {
                 let (own, after) = rest.split_at(lower.events.len());
-                lower.gradient.clear();
-                lower.gradient.extend_from_slice(own);
+                make_room(&mut lower.gradient, own.len());
+                lower.gradient[..own.len()].copy_from_slice(own);
                 rest = after;
             }
         }
@@ -391,13 +392,14 @@ impl Packed {
         let Workspace { traces, conv: buffers, upper, lower, pooled, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
         let listed = self.list_input(trace, i, lower);
-        lower.gradient.resize(if i > 0 { lower.events.len() } else { 0 }, 0.0);
+        make_room(&mut lower.gradient, lower.events.len());
         let scale = self.input_mask(trace, i).1;
         match &self.layers[i] {
             PackedLayer::Conv(conv) => {
                 *next -= 1;
                 let mut input = match &trace.input {
                     Input::Real { values, .. } if !listed => ConvEvents::Real(values),
+                    _ if i == 0 => ConvEvents::Events(&lower.events, &mut []),
                     _ => ConvEvents::Events(&lower.events, &mut lower.gradient),
                 };
                 let up = self.upstream(trace, i, upper, scale, mode);

@@ -101,7 +101,7 @@ pub(crate) struct ConvForward<'a, const N: usize> {
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
-    /// The strip's spike words, `[pixel][step][word]`, zero before the first chunk if chunks are less than a word.
+    /// The strip's spike words, `[pixel][step][word]`; the first chunk of a word writes all of it.
     pub words: &'a mut [u64],
     /// Words per pixel and step.
     pub words_per_step: usize,
@@ -159,7 +159,7 @@ impl<const N: usize> ConvForward<'_, N> {
                 at += N;
                 let current = z.map(|z| z.mul(scale));
                 let spikes = neurons.step(current, square);
-                *word = if N == 4 { spikes } else { *word | spikes << shift };
+                *word = if shift == 0 { spikes } else { *word | spikes << shift };
             }
         }
     }
@@ -360,7 +360,7 @@ pub(crate) struct CodeForward<'a, const N: usize> {
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
-    /// The row's spike words, `[pixel][step][word]`, zero before the first chunk if chunks are less than a word.
+    /// The row's spike words, `[pixel][step][word]`; the first chunk of a word writes all of it.
     pub words: &'a mut [u64],
     /// Words per pixel and step.
     pub words_per_step: usize,
@@ -396,7 +396,7 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
                 }
                 let current = std::array::from_fn(|n| signed[0][n].sub(signed[1][n]));
                 let spikes = neurons.step(current, square);
-                *word = if N == 4 { spikes } else { *word | spikes << shift };
+                *word = if shift == 0 { spikes } else { *word | spikes << shift };
             }
         }
     }

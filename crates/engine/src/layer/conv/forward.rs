@@ -44,11 +44,9 @@ impl Conv {
             ConvInput::Real(_, steps) => *steps,
         };
         match input {
-            // Four vectors are a whole word, which is written and not added to.
-            ConvInput::Spikes(..) if self.vectors == 4 => {
-                out.reshape(self.output.pixels(), steps, self.output.channels);
-            }
-            _ => out.reset(self.output.pixels(), steps, self.output.channels),
+            // A word's first chunk writes all of it.
+            ConvInput::Spikes(..) => out.reshape(self.output.pixels(), steps, self.output.channels),
+            ConvInput::Real(..) => out.reset(self.output.pixels(), steps, self.output.channels),
         }
         workspace.squares.clear();
         workspace.squares.resize(steps, Row::ZERO);
@@ -230,7 +228,7 @@ impl Kernel for Merge<'_> {
                 let first = |v: usize| if v == height { outside } else { v * width + x };
                 Append {
                     source: &self.compact.channels,
-                    starts: &self.compact.offsets,
+                    starts: self.compact.offsets(),
                     target: columns,
                     ends: column_offsets,
                     neighbours: rows.map(|(v, offset)| (first(v) * steps, offset)),
