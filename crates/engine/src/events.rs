@@ -28,6 +28,17 @@ pub(crate) fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
     }
 }
 
+/// Room after the first `end` entries for the selections from some words, which write sixty-four entries each however
+/// few they choose.
+#[inline(always)]
+fn room_for(buffer: &mut Vec<u16>, end: usize, words: usize) -> &mut [u16] {
+    let room = end + 64 * (words + 1);
+    if buffer.len() < room {
+        buffer.resize(2 * room, 0);
+    }
+    buffer
+}
+
 /// The sixty-four entries of `buffer` from `at` on.
 #[inline(always)]
 fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
@@ -72,11 +83,10 @@ impl Kernel for CompactKernel<'_> {
         let Compact { offsets, lists, channels } = self.lists;
         *lists = (self.spikes.pixels() + 1) * steps;
         make_room(offsets, *lists + 1);
-        // A selection writes sixty-four entries, however few it chose.
-        make_room(channels, self.spikes.count() as usize + 64);
         offsets[0] = 0;
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
+            let channels = room_for(channels, end, steps * self.block.len());
             let starts = &mut offsets[pixel * steps + 1..][..steps];
             for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
                 for (i, word) in self.block.clone().enumerate() {
@@ -233,13 +243,13 @@ impl Kernel for EventsKernel<'_> {
             let further = |i: usize| (position(64 * block + i) - position(64 * block)) as u8;
             std::array::from_fn(further)
         }));
-        make_room(positions, self.spikes.count() as usize + 64);
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
         make_room(offsets, geometry.lists() + 1);
         if pixels == 1 {
+            make_room(positions, geometry.lists() + 1);
             return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
         }
-        transpose_all(self.spikes, self.keep, transposed);
+        transpose_all::<V>(self.spikes, self.keep, transposed);
         let (frame, per_window) = (geometry.frame(), blocks / windows);
         picks.clear();
         for (window, step) in (0..windows).flat_map(|window| (0..tile_steps).map(move |step| (window, step)))
@@ -252,7 +262,7 @@ impl Kernel for EventsKernel<'_> {
             }));
         }
         // Plain slices: a vector's address and length would be read again for every event.
-        let (positions, offsets) = (positions.as_mut_slice(), offsets.as_mut_slice());
+        let offsets = offsets.as_mut_slice();
         let (transposed, table) = (transposed.as_slice(), table.as_slice());
         let (mut end, mut list) = (0, 0);
         offsets[0] = 0;
@@ -262,6 +272,7 @@ impl Kernel for EventsKernel<'_> {
                 for channel in 0..channels {
                     let first = (tile * tile_steps * words + channel / 64) * blocks * 64 + channel % 64;
                     let ends = &mut offsets[list + 1..][..tile_steps];
+                    let positions = room_for(positions, end, picks.len());
                     for pick in &picks[..steps * per_window] {
                         let bits = transposed[first + pick.word as usize];
                         let table = &table[usize::from(pick.block)];
@@ -309,7 +320,7 @@ const ABREAST: usize = 4;
 
 /// Turns `[pixel][step][word of 64 channels]` into `[step][word][block of 64 pixels][channel]`, the pixels as bits.
 #[inline(always)]
-fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
+fn transpose_all<V: Vector>(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
     let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
     let blocks = pixels.div_ceil(64);
     make_room(out, steps * words * 64 * blocks);
@@ -330,50 +341,10 @@ fn transpose_all(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
                     let out: &mut [u64; 64] = (&mut out[at..at + 64]).try_into().expect("sixty-four words");
                     *out = *square;
                     out[count..].fill(0);
-                    transpose(out);
+                    V::transpose(out);
                 }
             }
         }
-    }
-}
-
-/// Transposes a square of bits in place: bit `j` of word `i` becomes bit `i` of word `j`.
-#[inline(always)]
-fn transpose(square: &mut [u64; 64]) {
-    swap_far::<32>(square, 0x0000_0000_FFFF_FFFF);
-    swap_far::<16>(square, 0x0000_FFFF_0000_FFFF);
-    swap_far::<8>(square, 0x00FF_00FF_00FF_00FF);
-    for eight in square.as_chunks_mut::<8>().0 {
-        swap_near::<4>(eight, 0x0F0F_0F0F_0F0F_0F0F);
-        swap_near::<2>(eight, 0x3333_3333_3333_3333);
-        swap_near::<1>(eight, 0x5555_5555_5555_5555);
-    }
-}
-
-/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word `HALF` on.
-#[inline(always)]
-fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
-    for pair in square.chunks_exact_mut(2 * HALF) {
-        let (first, second) = pair.split_at_mut(HALF);
-        for (a, b) in first.iter_mut().zip(second) {
-            let swapped = (*a >> HALF ^ *b) & low;
-            *a ^= swapped << HALF;
-            *b ^= swapped;
-        }
-    }
-}
-
-/// The same within eight words, written so that it is a few operations on all of them.
-#[inline(always)]
-fn swap_near<const HALF: usize>(eight: &mut [u64; 8], low: u64) {
-    let other: [u64; 8] = std::array::from_fn(|k| eight[k ^ HALF]);
-    for k in 0..8 {
-        let (high, low) = if k & HALF == 0 {
-            (other[k] << HALF & !low, eight[k] & low)
-        } else {
-            (eight[k] & !low, other[k] >> HALF & low)
-        };
-        eight[k] = high | low;
     }
 }
 
@@ -394,15 +365,25 @@ mod tests {
         spikes
     }
 
+    struct Transpose([u64; 64]);
+
+    impl Kernel for Transpose {
+        type Output = [u64; 64];
+
+        #[inline(always)]
+        fn run<V: Vector>(mut self) -> [u64; 64] {
+            V::transpose(&mut self.0);
+            self.0
+        }
+    }
+
     #[test]
-    fn transposes() {
-        let mut square: [u64; 64] =
-            std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let before = square;
-        transpose(&mut square);
-        for i in 0..64 {
-            for j in 0..64 {
-                assert_eq!(square[j] >> i & 1, before[i] >> j & 1);
+    fn transposes_in_every_instruction_set() {
+        let square: [u64; 64] = std::array::from_fn(|i| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        for isa in Isa::available() {
+            let transposed = dispatch(isa, Transpose(square));
+            for (i, j) in (0..64).flat_map(|i| (0..64).map(move |j| (i, j))) {
+                assert_eq!(transposed[j] >> i & 1, square[i] >> j & 1, "{isa}: bit {j} of word {i}");
             }
         }
     }

@@ -72,6 +72,11 @@ pub(crate) trait Vector: Copy {
     /// The entries of `table` whose bit is set, in order, each times `2^SHIFT` plus `offset`, to the front of
     /// `target`, of which all may be overwritten. Returns how many there are.
     fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
+    /// Transposes a square of bits in place: bit `j` of word `i` becomes bit `i` of word `j`.
+    #[inline(always)]
+    fn transpose(square: &mut [u64; 64]) {
+        transpose(square);
+    }
 }
 
 /// As many lanes as one register holds: for kernels that need more registers than there are for sixteen.
@@ -238,5 +243,45 @@ impl Vector for Portable {
             rest &= rest - 1;
         }
         next
+    }
+}
+
+/// [`Vector::transpose`] for any instruction set.
+#[inline(always)]
+fn transpose(square: &mut [u64; 64]) {
+    swap_far::<32>(square, 0x0000_0000_FFFF_FFFF);
+    swap_far::<16>(square, 0x0000_FFFF_0000_FFFF);
+    swap_far::<8>(square, 0x00FF_00FF_00FF_00FF);
+    for eight in square.as_chunks_mut::<8>().0 {
+        swap_near::<4>(eight, 0x0F0F_0F0F_0F0F_0F0F);
+        swap_near::<2>(eight, 0x3333_3333_3333_3333);
+        swap_near::<1>(eight, 0x5555_5555_5555_5555);
+    }
+}
+
+/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word `HALF` on.
+#[inline(always)]
+fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
+    for pair in square.chunks_exact_mut(2 * HALF) {
+        let (first, second) = pair.split_at_mut(HALF);
+        for (a, b) in first.iter_mut().zip(second) {
+            let swapped = (*a >> HALF ^ *b) & low;
+            *a ^= swapped << HALF;
+            *b ^= swapped;
+        }
+    }
+}
+
+/// The same within eight words, written so that it is a few operations on all of them.
+#[inline(always)]
+fn swap_near<const HALF: usize>(eight: &mut [u64; 8], low: u64) {
+    let other: [u64; 8] = std::array::from_fn(|k| eight[k ^ HALF]);
+    for k in 0..8 {
+        let (high, low) = if k & HALF == 0 {
+            (other[k] << HALF & !low, eight[k] & low)
+        } else {
+            (eight[k] & !low, other[k] >> HALF & low)
+        };
+        eight[k] = high | low;
     }
 }

@@ -136,6 +136,53 @@ impl Vector for Avx512 {
         }
     }
     #[inline(always)]
+    fn transpose(square: &mut [u64; 64]) {
+        /// Swaps the high bits of `a` with the low bits (of `low`) of `b`.
+        #[inline(always)]
+        unsafe fn swap<const SHIFT: u32>(v: &mut [__m512i; 8], a: usize, b: usize, low: i64) {
+            unsafe {
+                let difference = _mm512_xor_si512(_mm512_srli_epi64::<SHIFT>(v[a]), v[b]);
+                let difference = _mm512_and_si512(difference, _mm512_set1_epi64(low));
+                v[a] = _mm512_xor_si512(v[a], _mm512_slli_epi64::<SHIFT>(difference));
+                v[b] = _mm512_xor_si512(v[b], difference);
+            }
+        }
+        unsafe {
+            let mut v: [__m512i; 8] =
+                std::array::from_fn(|i| _mm512_loadu_si512(square.as_ptr().add(8 * i).cast()));
+            for a in 0..4 {
+                swap::<32>(&mut v, a, a + 4, 0x0000_0000_FFFF_FFFF);
+            }
+            for a in [0, 1, 4, 5] {
+                swap::<16>(&mut v, a, a + 2, 0x0000_FFFF_0000_FFFF);
+            }
+            for a in [0, 2, 4, 6] {
+                swap::<8>(&mut v, a, a + 1, 0x00FF_00FF_00FF_00FF);
+            }
+            // Within eight words: each takes half of its bits from the word across, turned by as many places.
+            let half = |places: i64, low: i64| {
+                let lanes: [i64; 8] = std::array::from_fn(|k| k as i64 & places);
+                let turn = lanes.map(|high| if high == 0 { places } else { 64 - places });
+                let taken = lanes.map(|high| if high == 0 { !low } else { low });
+                let across: [i64; 8] = std::array::from_fn(|k| k as i64 ^ places);
+                [across, turn, taken].map(|lanes| _mm512_loadu_si512(lanes.as_ptr().cast()))
+            };
+            let halves = [
+                half(4, 0x0F0F_0F0F_0F0F_0F0F),
+                half(2, 0x3333_3333_3333_3333),
+                half(1, 0x5555_5555_5555_5555),
+            ];
+            for (i, v) in v.iter_mut().enumerate() {
+                for [across, turn, taken] in halves {
+                    let other = _mm512_rolv_epi64(_mm512_permutexvar_epi64(across, *v), turn);
+                    // taken ? other : v
+                    *v = _mm512_ternarylogic_epi64::<0xCA>(taken, other, *v);
+                }
+                _mm512_storeu_si512(square.as_mut_ptr().add(8 * i).cast(), *v);
+            }
+        }
+    }
+    #[inline(always)]
     fn sum(self) -> f32 {
         unsafe {
             let (low, high) = (_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0));
