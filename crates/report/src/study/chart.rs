@@ -129,6 +129,11 @@ pub fn notes(table: &Table) -> Html {
     out
 }
 
+/// Class of a table with a column per tau: where there are many, an interval stands below its value.
+pub fn stack_class(taus: &[String]) -> &'static str {
+    if taus.len() > 4 { "stack tall" } else { "stack" }
+}
+
 /// A table's heading above it: on a narrow screen its head is not shown.
 pub fn table_heading(text: &str) -> Html {
     Html::fill("<h3 class=\"table-heading\">{}</h3>\n", &[&text])

@@ -190,9 +190,14 @@ fn mean_table(table: &Table) -> Html {
         body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&chart::condition_label(&condition), &cells]);
     }
     Html::fill(
-        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th>{}</tr></thead>\
+        "{}<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead>\
          <tbody>\n{}</tbody></table></div>\n",
-        &[&chart::table_heading("Mean critical frequency, cycles per step"), &head, &body],
+        &[
+            &chart::table_heading("Mean critical frequency, cycles per step"),
+            &chart::stack_class(&taus),
+            &head,
+            &body,
+        ],
     )
 }
 

@@ -25,11 +25,12 @@ pub fn section(study: &Study) -> Section {
     };
     let taus = chart::taus(table);
     let series = chart::tau_series(&taus);
+    // Vega leaves out a logarithmic axis' labels between powers of ten; within one decade none would be left.
     let log = |field: &str, title: &str| {
         number_with(
             field,
             title,
-            json!({ "scale": { "type": "log", "nice": false, "padding": 12 }, "axis": { "format": ".2~g", "tickCount": 5 } }),
+            json!({ "scale": { "type": "log", "nice": false, "padding": 12 }, "axis": { "labelExpr": "format(datum.value, '.3~g')", "tickCount": 5 } }),
         )
     };
     let spec = json!({

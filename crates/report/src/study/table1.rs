@@ -44,9 +44,9 @@ pub fn section(study: &Study) -> Section {
         Html::new()
     };
     section.after = Html::fill(
-        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
+        "<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
          <div class=\"prose muted small\">{}{}</div>\n",
-        &[&head, &body, &note, &chart::small_print(table)],
+        &[&chart::stack_class(&taus), &head, &body, &note, &chart::small_print(table)],
     );
     section
 }

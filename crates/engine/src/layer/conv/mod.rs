@@ -1,6 +1,6 @@
 //! 3x3 convolution of spiking neurons.
 //!
-//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks of 64
+//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks of up to 128
 //! input channels; the lists of a strip of rows serve all output channels, and a tile of weights (one block,
 //! one chunk of outputs) stays in the nearest cache while the strip is walked. Backward, see
 //! `simd::backward`.

@@ -1,7 +1,7 @@
 //! Differences and ratios between tau, pair by pair with the same seed.
 
 use super::RunRecord;
-use super::series::{Series, accuracy_step};
+use super::series::{Series, step};
 use crate::analysis::generalisation::{self, Curve};
 use crate::analysis::statistics::{self, paired_differences, stepped_mean_interval};
 use leaklab_record::{Cell, Table, number_text};
@@ -37,10 +37,9 @@ pub(super) fn contrasts(runs: &[&RunRecord], taus: &[String], series: &[Series],
             &CONTRAST_COLUMNS,
         )
     };
-    let accuracy_step = accuracy_step(runs);
     let mut push = |quantity: &str, a: &str, b: &str, values: &[f64], unit: &str| {
         let Some(mean) = statistics::mean(values) else { return };
-        let step = if quantity == "accuracy" { accuracy_step } else { 0.0 };
+        let step = if ratio { 0.0 } else { step(runs, quantity) };
         let interval = stepped_mean_interval(values, step);
         let scale = |x: f64| if ratio { x.exp() } else { x };
         table.push(vec![

@@ -100,7 +100,7 @@ pub fn compare(runs: &[RunRecord]) -> Result<Vec<Table>, CompareError> {
         tables::generalisation_by_tau(&runs, &taus),
         tables::equal_train_sse(&runs, &taus),
         tables::norm_by_tau(&taus, &series),
-        tables::critical_by_tau(runs[0], &taus, &series),
+        tables::critical_by_tau(&runs, &taus, &series),
         tables::tradeoff(&taus, &series),
         differences,
         ratios,

@@ -1,6 +1,7 @@
 //! Single numbers of runs, gathered from their tables by quantity.
 
 use super::RunRecord;
+use leaklab_engine::noise::HIGHEST_SEVERITY;
 use leaklab_record::{Cell, Table, number_text};
 
 /// One number per run, for all runs that have it.
@@ -127,15 +128,30 @@ pub(super) fn clean_accuracy(run: &RunRecord) -> Option<f64> {
     accuracy.or_else(|| run.epochs.iter().rev().find_map(|epoch| epoch.test_accuracy))
 }
 
-/// The step in which accuracies come: one image of the smallest test set; 0 where the number of images is not known.
-pub(super) fn accuracy_step(runs: &[&RunRecord]) -> f64 {
-    let mut step: f64 = 0.0;
-    for run in runs {
-        each_row(run, "robustness", |table, row| {
-            let images = table.cell(row, "images").number().filter(|&n| n > 0.0)?;
-            step = step.max(1.0 / images);
-            Some(())
-        });
-    }
-    step
+/// The step in which a quantity comes, where it is a count over few images: an accuracy moves by one image, a mean critical
+/// frequency by one bin of one image. 0 where that is not known, or too fine to matter.
+pub(super) fn step(runs: &[&RunRecord], quantity: &str) -> f64 {
+    let coarsest = |table: &str, column: &str| {
+        let mut least: Option<f64> = None;
+        for run in runs {
+            each_row(run, table, |table, row| {
+                let value = table.cell(row, column).number().filter(|&x| x > 0.0)?;
+                least = Some(least.map_or(value, |known| known.min(value)));
+                Some(())
+            });
+        }
+        least
+    };
+    let step = match quantity.split(' ').next() {
+        Some("accuracy") => coarsest("robustness", "images").map(f64::recip),
+        // The mean over severities of accuracies.
+        Some("area") => {
+            coarsest("robustness", "images").map(|images| (images * (HIGHEST_SEVERITY + 1) as f64).recip())
+        }
+        Some("critical_frequency") => coarsest("critical_frequency", "frequency")
+            .zip(coarsest("critical_frequency_summary", "images"))
+            .map(|(bin, images)| bin / images),
+        _ => None,
+    };
+    step.unwrap_or(0.0)
 }

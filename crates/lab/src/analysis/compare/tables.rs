@@ -1,7 +1,7 @@
 //! The comparison's tables: what the paper's Table 1 and figures show, over seeds.
 
 use super::RunRecord;
-use super::series::{Series, accuracy_step, clean_accuracy, each_row};
+use super::series::{Series, clean_accuracy, each_row, step};
 use crate::analysis::generalisation::{self, Curve};
 use crate::analysis::statistics::{self, standard_error, stepped_mean_interval};
 use crate::analysis::{energy, published};
@@ -107,7 +107,7 @@ pub(super) fn robustness_by_tau(runs: &[&RunRecord], taus: &[String]) -> Table {
             Some(())
         });
     }
-    let step = accuracy_step(runs);
+    let step = step(runs, "accuracy");
     for (key, level) in &order {
         for tau in taus {
             let Some(accuracies) = values.get(&(key.clone(), tau.clone())) else { continue };
@@ -218,7 +218,8 @@ pub(super) fn norm_by_tau(taus: &[String], series: &[Series]) -> Table {
     table
 }
 
-pub(super) fn critical_by_tau(run: &RunRecord, taus: &[String], series: &[Series]) -> Table {
+pub(super) fn critical_by_tau(runs: &[&RunRecord], taus: &[String], series: &[Series]) -> Table {
+    let run = runs[0];
     let mut table = Table::new(
         "critical_by_tau",
         "Critical frequency of the target output (Fig. 5a-c)",
@@ -242,7 +243,7 @@ pub(super) fn critical_by_tau(run: &RunRecord, taus: &[String], series: &[Series
                 continue;
             }
             let mut row = vec![tau.as_str().into(), condition.into()];
-            row.extend(over_seeds(&values, 0.0, (0.0, 0.5)));
+            row.extend(over_seeds(&values, step(runs, &s.quantity), (0.0, 0.5)));
             row.push(Cell::from(published::value(&run.dataset, &run.network, &s.quantity, tau)));
             table.push(row);
         }
