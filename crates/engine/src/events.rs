@@ -34,7 +34,7 @@ pub(crate) fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
 fn room_for(buffer: &mut Vec<u16>, end: usize, words: usize) -> &mut [u16] {
     let room = end + 64 * (words + 1);
     if buffer.len() < room {
-        buffer.resize(2 * room, 0);
+        make_room(buffer, 2 * room);
     }
     buffer
 }
@@ -233,6 +233,11 @@ impl Kernel for EventsKernel<'_> {
     fn run<V: Vector>(self) {
         let Events { geometry, offsets, positions, transposed, table, picks } = self.events;
         let (words, pixels) = (self.spikes.words_per_step(), self.spikes.pixels());
+        make_room(offsets, geometry.lists() + 1);
+        if pixels == 1 {
+            make_room(positions, geometry.lists() + 1);
+            return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
+        }
         let blocks = pixels.div_ceil(64);
         let Shape { channels, width, .. } = geometry.shape;
         let stride = geometry.stride();
@@ -244,11 +249,6 @@ impl Kernel for EventsKernel<'_> {
             std::array::from_fn(further)
         }));
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
-        make_room(offsets, geometry.lists() + 1);
-        if pixels == 1 {
-            make_room(positions, geometry.lists() + 1);
-            return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
-        }
         transpose_all::<V>(self.spikes, self.keep, transposed);
         let (frame, per_window) = (geometry.frame(), blocks / windows);
         picks.clear();

@@ -50,7 +50,8 @@ pub(crate) struct Workspace {
     step_rows: Vec<StepRows>,
     currents: Vec<Vec<Row>>,
     derivatives: Vec<Row>,
-    pooled: Vec<f32>,
+    /// `d` of a pool's frame, or derivatives of a group's events.
+    floats: Vec<f32>,
     upper: Vec<Spiked>,
     lower: Vec<Spiked>,
 }
@@ -315,7 +316,7 @@ impl Packed {
         record: &mut FullRecord,
     ) {
         let PackedLayer::Full(full) = &self.layers[i] else { unreachable!("called for these layers only") };
-        let Workspace { traces, upper, lower, derivatives, pooled, .. } = workspace;
+        let Workspace { traces, upper, lower, derivatives, floats, .. } = workspace;
         let (traces, lower) = (&traces[..labels.len()], &mut lower[..labels.len()]);
         let listed: Vec<bool> = traces
             .iter()
@@ -345,11 +346,10 @@ impl Packed {
             }
         }
         if i > 0 {
-            let all = pooled;
-            all.clear();
-            all.resize(lower.iter().map(|lower| lower.events.len()).sum(), 0.0);
-            full.input_gradients(self.isa, record, all);
-            let mut rest = all.as_slice();
+            floats.clear();
+            floats.resize(lower.iter().map(|lower| lower.events.len()).sum(), 0.0);
+            full.input_gradients(self.isa, record, floats);
+            let mut rest = floats.as_slice();
             for lower in lower {
                 let (own, after) = rest.split_at(lower.events.len());
                 make_room(&mut lower.gradient, own.len());
@@ -389,7 +389,7 @@ impl Packed {
         gradients: &mut [Vec<[Row; 9]>],
         next: &mut usize,
     ) {
-        let Workspace { traces, conv: buffers, upper, lower, pooled, .. } = workspace;
+        let Workspace { traces, conv: buffers, upper, lower, floats, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
         let listed = self.list_input(trace, i, lower);
         make_room(&mut lower.gradient, lower.events.len());
@@ -407,7 +407,7 @@ impl Packed {
             }
             PackedLayer::Pool => {
                 let target = &mut lower.gradient;
-                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, pooled);
+                pool::backward(&upper.events, &upper.gradient, scale, &lower.events, target, floats);
             }
             PackedLayer::Full(_) => unreachable!("fully connected layers run as a group"),
         }

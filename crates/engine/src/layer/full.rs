@@ -92,18 +92,21 @@ impl StepRows {
 impl RowEvents {
     /// Sorts the events of a group of images, each of `steps` steps, by row.
     fn build(&mut self, images: &[Option<&Events>], steps: usize, rows: usize) {
+        // The step within its tile and the pixel of every position; the same in all images.
+        let geometry = images.iter().flatten().map(|events| events.geometry).next();
+        let places: Vec<(usize, usize)> = geometry.map_or(Vec::new(), |g| {
+            let (stride, frame) = (g.stride(), g.frame());
+            let place = |position: usize| {
+                let (step, within) = (position / frame, position % frame);
+                (step, within / stride * g.shape.width + within % stride)
+            };
+            (0..g.tile_steps * frame).map(place).collect()
+        });
         let each = |visit: &mut dyn FnMut(usize, usize, usize)| {
             let mut before = 0;
             for (image, events) in images.iter().enumerate() {
                 let Some(events) = events else { continue };
                 let (g, channels) = (events.geometry, events.geometry.shape.channels);
-                let (stride, frame) = (g.stride(), g.frame());
-                // The step within its tile and the pixel of every position.
-                let place = |position: usize| {
-                    let (step, within) = (position / frame, position % frame);
-                    (step, within / stride * g.shape.width + within % stride)
-                };
-                let places: Vec<(usize, usize)> = (0..g.tile_steps * frame).map(place).collect();
                 for (tile, window) in (0..g.tiles()).flat_map(|tile| (0..g.windows).map(move |w| (tile, w))) {
                     for channel in 0..channels {
                         for event in events.range(tile, window, channel, 0..g.tile_steps) {
@@ -219,7 +222,7 @@ impl Full {
 
     fn real_currents(&self, chunk: usize, values: &[f32], steps: usize, current: &mut [Row]) {
         let rows = self.chunk_rows(chunk);
-        let (pixels, image) = (self.input.pixels(), self.input.neurons() / if self.signed { 2 } else { 1 });
+        let (pixels, image) = (self.input.pixels(), self.real_channels() * self.input.pixels());
         current.fill(Row::ZERO);
         for step in 0..steps {
             for (index, &value) in values[step * image..][..image].iter().enumerate() {

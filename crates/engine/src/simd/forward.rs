@@ -51,22 +51,23 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
 }
 
 /// `16 N` neurons from step to step, in registers.
-struct Neurons<V, const N: usize> {
+pub(crate) struct Neurons<V, const N: usize> {
     membrane: [V; N],
     lambda: V,
     v_th: V,
 }
 
 impl<V: Vector, const N: usize> Neurons<V, N> {
+    /// Neurons without charge.
     #[inline(always)]
-    fn at_rest(dynamics: Dynamics) -> Self {
+    pub(crate) fn at_rest(dynamics: Dynamics) -> Self {
         let (lambda, v_th) = (V::splat(dynamics.lambda), V::splat(dynamics.v_th));
         Neurons { membrane: [V::zero(); N], lambda, v_th }
     }
 
     /// One step: who fires, a bit each; the squared weighted inputs are added to `square`.
     #[inline(always)]
-    fn step(&mut self, current: [V; N], square: &mut Row) -> u64 {
+    pub(crate) fn step(&mut self, current: [V; N], square: &mut Row) -> u64 {
         let mut sum = V::load(square);
         let mut spikes = 0;
         for n in 0..N {
@@ -81,22 +82,8 @@ impl<V: Vector, const N: usize> Neurons<V, N> {
     }
 }
 
-/// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
-pub(crate) struct ConvForward<'a, const N: usize> {
-    /// Weight rows of this chunk and block; the last is zero.
-    pub rows: &'a [Row],
-    /// Row numbers times [`ROW`], all below `rows.len() / N`.
-    pub list: &'a [u16],
-    /// Where the list of `[pixel][step]` starts; one more at the end.
-    pub offsets: &'a [u32],
-    /// Time steps.
-    pub steps: usize,
-    /// Sums of the blocks before, `[pixel][step][N]`; empty if there is one block only.
-    pub partial: &'a mut [Row],
-    /// Whether this is the first block of input channels.
-    pub first: bool,
-    /// Whether this is the last one, after which the neurons act.
-    pub last: bool,
+/// Where the neurons of a strip of pixels leave what they did, one chunk of their channels at a time.
+pub(crate) struct Outlet<'a> {
     /// The neuron.
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
@@ -105,11 +92,51 @@ pub(crate) struct ConvForward<'a, const N: usize> {
     pub words: &'a mut [u64],
     /// Words per pixel and step.
     pub words_per_step: usize,
-    /// Number of this chunk.
+    /// Number of the chunk.
     pub chunk: usize,
 }
 
-impl<const N: usize> Kernel for ConvForward<'_, N> {
+impl Outlet<'_> {
+    /// A pixel's sum of squares and spike word, step by step.
+    #[inline(always)]
+    fn pixel<const N: usize>(&mut self, pixel: usize) -> impl Iterator<Item = (&mut Row, &mut u64)> {
+        let per_pixel = self.squares.len() * self.words_per_step;
+        let words = &mut self.words[pixel * per_pixel..][..per_pixel][self.chunk * N / 4..];
+        self.squares.iter_mut().zip(words.iter_mut().step_by(self.words_per_step))
+    }
+
+    /// How far up in its word the chunk's first channel is.
+    #[inline(always)]
+    fn shift<const N: usize>(&self) -> usize {
+        16 * (self.chunk * N % 4)
+    }
+}
+
+/// Writes a chunk's spikes, `shift` bits up in their word.
+#[inline(always)]
+fn write_spikes(word: &mut u64, spikes: u64, shift: usize) {
+    *word = if shift == 0 { spikes } else { *word | spikes << shift };
+}
+
+/// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
+pub(crate) struct ConvForward<'a, 'b, const N: usize> {
+    /// Weight rows of this chunk and block; the last is zero.
+    pub rows: &'a [Row],
+    /// Row numbers times [`ROW`], all below `rows.len() / N`.
+    pub list: &'a [u16],
+    /// Where the list of `[pixel][step]` starts; one more at the end.
+    pub offsets: &'a [u32],
+    /// Sums of the blocks before, `[pixel][step][N]`; empty if there is one block only.
+    pub partial: &'a mut [Row],
+    /// Whether this is the first block of input channels.
+    pub first: bool,
+    /// Whether this is the last one, after which the neurons act.
+    pub last: bool,
+    /// Where it goes.
+    pub out: &'a mut Outlet<'b>,
+}
+
+impl<const N: usize> Kernel for ConvForward<'_, '_, N> {
     type Output = ();
 
     #[inline(always)]
@@ -126,21 +153,17 @@ impl<const N: usize> Kernel for ConvForward<'_, N> {
     }
 }
 
-impl<const N: usize> ConvForward<'_, N> {
+impl<const N: usize> ConvForward<'_, '_, N> {
     #[inline(always)]
     fn sweep<V: Vector, const FIRST: bool, const LAST: bool>(self) {
-        let scale = V::splat(self.dynamics.scale);
-        let steps = self.steps;
-        let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
+        let Outlet { dynamics, ref squares, .. } = *self.out;
+        let (scale, steps, shift) = (V::splat(dynamics.scale), squares.len(), self.out.shift::<N>());
         let pixels = (self.offsets.len() - 1) / steps;
         for pixel in 0..pixels {
-            let mut neurons = Neurons::<V, N>::at_rest(self.dynamics);
+            let mut neurons = Neurons::<V, N>::at_rest(dynamics);
             let offsets = &self.offsets[pixel * steps..(pixel + 1) * steps + 1];
-            let per_pixel = steps * self.words_per_step;
-            let words = &mut self.words[pixel * per_pixel..][..per_pixel];
-            let words = words[word..].iter_mut().step_by(self.words_per_step);
             let mut at = pixel * steps * N;
-            for ((ends, square), word) in offsets.windows(2).zip(self.squares.iter_mut()).zip(words) {
+            for (ends, (square, word)) in offsets.windows(2).zip(self.out.pixel::<N>(pixel)) {
                 let list = &self.list[ends[0] as usize..ends[1] as usize];
                 // SAFETY: the field's contract, checked in debug builds by `run`.
                 let mut z = unsafe { sum_rows::<V, N>(self.rows, list) };
@@ -158,8 +181,7 @@ impl<const N: usize> ConvForward<'_, N> {
                 }
                 at += N;
                 let current = z.map(|z| z.mul(scale));
-                let spikes = neurons.step(current, square);
-                *word = if shift == 0 { spikes } else { *word | spikes << shift };
+                write_spikes(word, neurons.step(current, square), shift);
             }
         }
     }
@@ -234,17 +256,12 @@ impl Kernel for Fire<'_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let (lambda, v_th) = (V::splat(self.dynamics.lambda), V::splat(self.dynamics.v_th));
         for n in 0..self.vectors {
-            let mut membrane = V::zero();
+            let mut neurons = Neurons::<V, 1>::at_rest(self.dynamics);
             let group = self.first + n;
-            for step in 0..self.squares.len() {
-                let current = V::load(&self.current[step * self.vectors + n]);
-                current.mul_add(current, V::load(&self.squares[step])).store(&mut self.squares[step]);
-                let potential = membrane.add(current);
-                let fired = potential.greater(v_th);
-                membrane = potential.mul(lambda).clear(fired);
-                self.words[step * self.words_per_step + group / 4] |= u64::from(fired) << (16 * (group % 4));
+            for (step, square) in self.squares.iter_mut().enumerate() {
+                let spikes = neurons.step([V::load(&self.current[step * self.vectors + n])], square);
+                self.words[step * self.words_per_step + group / 4] |= spikes << (16 * (group % 4));
             }
         }
     }
@@ -347,43 +364,29 @@ impl Append<'_> {
 
 /// The first layer, one chunk of `16 N` output channels over a strip of pixels: each column of three pixels is a
 /// code of `bits` bits per sign, and the sum of its weights is looked up.
-pub(crate) struct CodeForward<'a, const N: usize> {
+pub(crate) struct CodeForward<'a, 'b, const N: usize> {
     /// Tables of this chunk, `[column of the kernel][code][N]`.
     pub tables: &'a [Row],
     /// Bits of a code.
     pub bits: usize,
     /// Codes of positive and negative spikes, `[column of the image, with one empty at each end][step]`.
     pub codes: &'a [[u16; 2]],
-    /// Time steps.
-    pub steps: usize,
-    /// The neuron.
-    pub dynamics: Dynamics,
-    /// Sums of squared weighted inputs, `[step]`.
-    pub squares: &'a mut [Row],
-    /// The row's spike words, `[pixel][step][word]`; the first chunk of a word writes all of it.
-    pub words: &'a mut [u64],
-    /// Words per pixel and step.
-    pub words_per_step: usize,
-    /// Number of this chunk.
-    pub chunk: usize,
+    /// Where it goes.
+    pub out: &'a mut Outlet<'b>,
 }
 
-impl<const N: usize> Kernel for CodeForward<'_, N> {
+impl<const N: usize> Kernel for CodeForward<'_, '_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let (steps, entries) = (self.steps, 1 << self.bits);
+        let (steps, entries, shift) = (self.out.squares.len(), 1 << self.bits, self.out.shift::<N>());
         let columns = self.codes.len() / steps;
-        let (word, shift) = (self.chunk * N / 4, 16 * (self.chunk * N % 4));
         assert!(self.tables.len() == 3 * entries * N);
         for x in 0..columns - 2 {
             let trains: [&[[u16; 2]]; 3] = std::array::from_fn(|k| &self.codes[(x + k) * steps..][..steps]);
-            let per_pixel = steps * self.words_per_step;
-            let words =
-                self.words[x * per_pixel..][..per_pixel][word..].iter_mut().step_by(self.words_per_step);
-            let mut neurons = Neurons::<V, N>::at_rest(self.dynamics);
-            for ((step, square), word) in self.squares.iter_mut().enumerate().zip(words) {
+            let mut neurons = Neurons::<V, N>::at_rest(self.out.dynamics);
+            for (step, (square, word)) in self.out.pixel::<N>(x).enumerate() {
                 let mut signed = [[V::zero(); N]; 2];
                 for (k, train) in trains.iter().enumerate() {
                     for (sign, sums) in signed.iter_mut().enumerate() {
@@ -395,8 +398,7 @@ impl<const N: usize> Kernel for CodeForward<'_, N> {
                     }
                 }
                 let current = std::array::from_fn(|n| signed[0][n].sub(signed[1][n]));
-                let spikes = neurons.step(current, square);
-                *word = if shift == 0 { spikes } else { *word | spikes << shift };
+                write_spikes(word, neurons.step(current, square), shift);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! the same bits in every instruction set.
 
 /// Sixteen floats in one line of the cache: an unaligned row would cost two loads.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [f32; 16]);
 

@@ -2,8 +2,8 @@
 
 use super::super::total_squares;
 use super::{BLOCK, Conv, ConvWorkspace};
-use crate::events::Compact;
-use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, ROW};
+use crate::events::{Compact, make_room};
+use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, Neurons, Outlet, ROW};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
@@ -89,13 +89,14 @@ impl Conv {
                 dispatch(isa, Merge { compact, merged, shape, steps, size, rows: rows.clone() });
             }
             if blocks > 1 {
-                workspace
-                    .partial
-                    .resize((pixels * steps * self.vectors).max(workspace.partial.len()), Row::ZERO);
+                make_room(&mut workspace.partial, pixels * steps * self.vectors);
             }
             let per_pixel = steps * words_per_step;
             let words = &mut out.words_mut()[top * width * per_pixel..][..pixels * per_pixel];
+            let squares = &mut workspace.squares;
+            let mut outlet = Outlet { dynamics, squares, words, words_per_step, chunk: 0 };
             for chunk in 0..self.chunks() {
+                outlet.chunk = chunk;
                 for (block, merged) in workspace.merged[..blocks].iter().enumerate() {
                     let len = self.tile_rows() * self.vectors;
                     by_vectors!(self.vectors, N => {
@@ -103,15 +104,10 @@ impl Conv {
                             rows: &self.tiles[(chunk * blocks + block) * len..][..len],
                             list: &merged.list,
                             offsets: &merged.offsets,
-                            steps,
                             partial: &mut workspace.partial,
                             first: block == 0,
                             last: block + 1 == blocks,
-                            dynamics,
-                            squares: &mut workspace.squares,
-                            words,
-                            words_per_step,
-                            chunk,
+                            out: &mut outlet,
                         };
                         dispatch(isa, kernel);
                     });
@@ -138,21 +134,14 @@ impl Conv {
             vectorise(isa, Codes { spikes, y, height, width, real: self.real_channels(), codes });
             let per_row = width * steps * words_per_step;
             let words = &mut out.words_mut()[y * per_row..][..per_row];
+            let squares = &mut workspace.squares;
+            let mut outlet = Outlet { dynamics, squares, words, words_per_step, chunk: 0 };
             for chunk in 0..self.chunks() {
+                outlet.chunk = chunk;
                 let len = (3 << bits) * self.vectors;
+                let tables = &self.tiles[chunk * len..][..len];
                 by_vectors!(self.vectors, N => {
-                    let kernel = CodeForward::<N> {
-                        tables: &self.tiles[chunk * len..][..len],
-                        bits,
-                        codes,
-                        steps,
-                        dynamics,
-                        squares: &mut workspace.squares,
-                        words,
-                        words_per_step,
-                        chunk,
-                    };
-                    dispatch(isa, kernel);
+                    dispatch(isa, CodeForward::<N> { tables, bits, codes, out: &mut outlet });
                 });
             }
         }
@@ -275,12 +264,11 @@ impl Kernel for RealForward<'_> {
         let (shape, channels) = (self.conv.input, self.conv.input.channels);
         let (height, width) = (shape.height, shape.width);
         let real = self.conv.real_channels();
-        let (lambda, v_th) = (V::splat(self.dynamics.lambda), V::splat(self.dynamics.v_th));
         let words = self.out.words_per_step();
         for chunk in 0..self.conv.output.channels.div_ceil(16) {
             let weights = &self.conv.walk[chunk * channels..][..real];
             for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
-                let mut membrane = V::zero();
+                let mut neurons = Neurons::<V, 1>::at_rest(self.dynamics);
                 for step in 0..self.steps {
                     let mut current = V::zero();
                     for (channel, taps) in weights.iter().enumerate() {
@@ -294,13 +282,9 @@ impl Kernel for RealForward<'_> {
                             }
                         }
                     }
-                    let square = V::load(&self.squares[step]);
-                    current.mul_add(current, square).store(&mut self.squares[step]);
-                    let potential = membrane.add(current);
-                    let fired = potential.greater(v_th);
-                    membrane = potential.mul(lambda).clear(fired);
+                    let spikes = neurons.step([current], &mut self.squares[step]);
                     let at = ((y * width + x) * self.steps + step) * words + chunk / 4;
-                    self.out.words_mut()[at] |= u64::from(fired) << (16 * (chunk % 4));
+                    self.out.words_mut()[at] |= spikes << (16 * (chunk % 4));
                 }
             }
         }
