@@ -47,7 +47,7 @@ def main() -> None:
             weights = {key: file.get_tensor(key) for key in file.keys() if not key.startswith("optimiser.")}
         assert sorted(weights) == sorted(weighted), sorted(weights)
         assert all(w.dtype == np.float32 and np.isfinite(w).all() for w in weights.values())
-        assert header["network"] == settings["network"]
+        assert header["settings"]["network"] == f'"{settings["network"]}"'
         shapes = ", ".join(f"{key} {list(w.shape)}" for key, w in sorted(weights.items()))
         print(f"safetensors: {name}: epoch {header['position']['epoch']}: {shapes}")
 

@@ -30,7 +30,7 @@ from neurobench.metrics.workload import ActivationSparsity, SynapticOperations
 from neurobench.models import TorchModel
 
 ROOT = Path(__file__).resolve().parent.parent
-GOLDEN = ROOT / "crates/engine/tests/golden"
+GOLDEN = ROOT / "crates/lab/assets/golden"
 RECORD = ROOT / "crates/lab/tests/neurobench.json"
 # Dropout is for training only, so the two cases with masks are left out.
 CASES = ["if_conv", "lif_conv", "lif_conv_exact", "lif_fc", "lif_noisy_input", "lif_threshold", "three_channels"]

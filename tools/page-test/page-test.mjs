@@ -113,6 +113,7 @@ async function check(browser, file, width, scheme) {
     }
   }
   await page.screenshot({ path: join(shots, `${label}.png`), fullPage: true, timeout: 180000 });
+  await firstScreen(page, width, say);
   if (width > 600 && scheme === "light") await use(page, figures, say, label);
   if (scheme === "dark") {
     await page.emulateMedia({ media: "print" });
@@ -121,6 +122,26 @@ async function check(browser, file, width, scheme) {
   }
   await context.close();
   return figures.length;
+}
+
+// What a reader sees before scrolling, and claims that are folded where the screen is narrow.
+async function firstScreen(page, width, say) {
+  const top = await page.evaluate((what) => document.querySelector(what)?.getBoundingClientRect().top, width > 600 ? "#answer .view" : "#answer figure");
+  const room = page.viewportSize().height;
+  if (top !== undefined && top > room - 120) say(`the first figure begins at ${Math.round(top)} px, below the first screen of ${room} px`);
+  const claims = await page.$$("details.claim");
+  for (const claim of claims) {
+    const open = await claim.evaluate((c) => c.open);
+    if (open !== width > 832) say(`a claim is ${open ? "open" : "folded"} at a width of ${width} px`);
+  }
+  if (!claims.length || width > 832) return;
+  const before = await page.evaluate(() => document.documentElement.scrollHeight);
+  const link = await page.$(".findings a");
+  await link.click();
+  if (!(await claims[0].evaluate((c) => c.open))) say("a link to a claim does not open it");
+  await page.evaluate(() => document.querySelectorAll("details.claim").forEach((c) => (c.open = true)));
+  if ((await page.evaluate(() => document.documentElement.scrollHeight)) <= before) say("opening the claims shows nothing");
+  for (const problem of await page.evaluate(layout)) say(`claims open: ${problem}`);
 }
 
 // Every button of every figure.
@@ -154,6 +175,15 @@ async function use(page, figures, say, label) {
     if (!svg.startsWith("<svg") || (svg.match(/<path/g) || []).length < 3) say(`${id}: the SVG is empty`);
     const broken = await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")?.textContent, svg);
     if (broken) say(`${id}: the SVG is not XML: ${broken}`);
+    const overlaps = await page.evaluate((text) => {
+      const whole = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+      const size = (e, name) => Number(e.getAttribute(name) || 0);
+      const parts = [...whole.children].filter((e) => e.tagName === "svg").map((e) => ({ left: size(e, "x"), right: size(e, "x") + size(e, "width"), top: size(e, "y"), bottom: size(e, "y") + size(e, "height") }));
+      const cut = parts.some((p) => p.right > size(whole, "width") || p.bottom > size(whole, "height"));
+      const meet = parts.some((p, i) => parts.slice(0, i).some((q) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom));
+      return cut ? "a panel is cut" : meet ? "two panels overlap" : "";
+    }, svg);
+    if (overlaps) say(`${id}: in the SVG ${overlaps}`);
     const png = await fetched("png");
     if (png.length < 5000 || png.readUInt32BE(0) !== 0x89504e47) say(`${id}: the PNG has ${png.length} bytes`);
     const zoom = await figure.$("[data-action=zoom]");
@@ -175,7 +205,7 @@ async function use(page, figures, say, label) {
     if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
     // Hover: walk over the picture until a tooltip shows.
     await view.scrollIntoViewIfNeeded();
-    const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width > 1 && b.width < 120 && b.height > 1 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));
+    const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width > 1 && b.width < 400 && b.height > 1 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));
     let told = false;
     for (const [x, y] of points) {
       await page.mouse.move(x, y);

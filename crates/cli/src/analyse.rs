@@ -3,13 +3,13 @@
 use crate::images::Images;
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags};
-use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_lab::analysis::compare::compare_folders;
-use leaklab_lab::analysis::{Advance, Analysis, Options, analyse};
-use leaklab_lab::config::noise_name;
-use leaklab_lab::run::Weights;
+use leaklab_lab::analysis::{Advance, Analysis, Options, analyse, mechanism};
+use leaklab_lab::config::StudyConfig;
+use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::threads;
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::WhyRow;
+use leaklab_record::{Cell, NoiseKey, Rows, RunFolder, StudyFolder, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,10 +22,11 @@ const SHOWN_ROWS: usize = 60;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Folder of a trained run.
+    /// Folder of a trained run, or for `mechanism` of a study.
     #[arg(required = true)]
     run: Option<PathBuf>,
-    /// robustness, generalisation, activity, energy, spectrum, example, or all.
+    /// robustness, generalisation, activity, energy, spectrum, example, or all; or mechanism: where
+    /// robustness comes from.
     #[arg(required = true)]
     analysis: Vec<String>,
     /// Use this many test images, class-balanced, in place of what the run's settings say.
@@ -37,6 +38,8 @@ pub struct Arguments {
     /// Take the weights of the epoch with the highest test accuracy in place of the last ones.
     #[arg(long)]
     best: bool,
+    #[command(flatten)]
+    leak: flags::LeakFlags,
     /// Folder that holds the data sets, in place of what the run's settings say.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -53,7 +56,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Put several runs (tau x seed) side by side and judge the paper's claims.
+    /// Put several runs (conditions x seeds) side by side and judge the paper's claims.
     Compare(CompareArguments),
 }
 
@@ -65,6 +68,9 @@ struct CompareArguments {
     /// Folder for the tables; `compare` beside the runs' folder if not said.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Name of the condition that others are compared with; the one with the least leak if not said.
+    #[arg(long, value_name = "CONDITION")]
+    baseline: Option<String>,
     /// Print the tables as one JSON list.
     #[arg(long)]
     json: bool,
@@ -76,9 +82,11 @@ pub fn run(arguments: Arguments) -> Outcome {
         (Some(Command::Compare(arguments)), _) => run_compare(arguments),
         (None, Some(run)) => {
             let mut analyses = Vec::new();
+            let mut why = false;
             for name in &arguments.analysis {
                 match name.as_str() {
                     "all" => analyses.extend(Analysis::ALL),
+                    "mechanism" => why = true,
                     name => analyses.push(name.parse::<Analysis>().map_err(crate::usage)?),
                 }
             }
@@ -87,26 +95,64 @@ pub fn run(arguments: Arguments) -> Outcome {
                 noise: noises(&arguments.noise)?,
                 data_dir: arguments.data_dir,
                 weights: if arguments.best { Weights::Best } else { Weights::Last },
+                leak: arguments.leak.change().map_err(crate::usage)?,
                 pool: Arc::new(threads(arguments.threads)?),
             };
+            let is_study = !RunFolder::at(&run).exists() && StudyFolder::at(&run).exists();
+            if is_study && !analyses.is_empty() {
+                let only =
+                    "a study as a whole has the analysis mechanism only; give the folder of one of its runs";
+                return Err(crate::usage(format!("{}: {only}", run.display())));
+            }
+            if why && !arguments.leak.change().map_err(crate::usage)?.is_empty() {
+                return Err(crate::usage(
+                    "mechanism tries every leak itself; leave out --tau, --layer-tau and --readout-tau",
+                ));
+            }
+            if !is_study && let Some(notice) = TrainedRun::open(&run, options.weights)?.notice {
+                eprintln!("warning: {notice}");
+            }
             let mut images = Images::new(arguments.quiet);
-            let interrupt = Interrupt::listen("finishing the images under way; finished conditions are kept");
-            let tables = analyse(&run, &analyses, &options, &mut |advance: &Advance| {
-                images.show(&advance.condition, advance.done, advance.total);
+            let interrupt = Interrupt::listen("finishing the images under way; finished passes are kept");
+            let study = StudyFolder::at(&run);
+            let folder = if is_study { study.compare() } else { RunFolder::at(&run).analysis() };
+            let mut report = |advance: &Advance| {
+                images.show(&advance.stimulus, advance.done, advance.total);
                 !interrupt.asked()
-            });
+            };
+            let mut work = || -> Result<Vec<Table>, Box<dyn std::error::Error>> {
+                let mut tables = Vec::new();
+                if !analyses.is_empty() {
+                    tables.extend(analyse(&run, &analyses, &options, &mut report)?);
+                }
+                if why && is_study {
+                    let baseline = StudyConfig::load(&study.study_toml().to_string_lossy(), &[])?.baseline;
+                    let runs = expand(std::slice::from_ref(&run))?;
+                    let _lock = study.lock()?;
+                    tables.extend(mechanism::study(
+                        &runs,
+                        baseline.as_deref(),
+                        &folder,
+                        &options,
+                        &mut report,
+                    )?);
+                } else if why {
+                    tables.extend(mechanism::run(&run, &options, &mut report)?);
+                }
+                Ok(tables)
+            };
+            let tables = work();
             images.clear();
-            print(&tables?, arguments.json, arguments.quiet, &run.join("analysis"))
+            print(&tables?, arguments.json, arguments.quiet, &folder)
         }
         (None, None) => Err(crate::usage("give a run folder and an analysis")),
     }
 }
 
 /// The noises that were named.
-fn noises(names: &[String]) -> Result<Vec<(Noise, Scenario)>, Box<dyn std::error::Error>> {
-    let named =
-        names.iter().map(|name| noise_name(name).map_err(|e| crate::usage(format!("--noise {name}: {e}"))));
-    named.collect()
+fn noises(names: &[String]) -> Result<Vec<NoiseKey>, Box<dyn std::error::Error>> {
+    let refused = |name: &String, e: String| crate::usage(format!("--noise {name}: {e}"));
+    names.iter().map(|name| name.parse().map_err(|e| refused(name, e))).collect()
 }
 
 fn run_compare(arguments: CompareArguments) -> Outcome {
@@ -119,16 +165,16 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
             None => return Err(crate::usage("say where the tables go with --out DIR")),
         },
     };
-    let tables = compare_folders(&runs, &out)?;
+    let tables = compare_folders(&runs, arguments.baseline.as_deref(), &out)?;
     print(&tables, arguments.json, false, &out)
 }
 
 /// A study's folder stands for all its runs.
-fn expand(given: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
+pub(crate) fn expand(given: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
     let mut runs = Vec::new();
     for path in given {
-        let folder = path.join("runs");
-        if path.join("run.toml").is_file() || !folder.is_dir() {
+        let folder = StudyFolder::at(path).runs();
+        if RunFolder::at(path).exists() || !folder.is_dir() {
             runs.push(path.clone());
             continue;
         }
@@ -136,7 +182,7 @@ fn expand(given: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>>
             .map_err(|e| format!("{}: cannot be read: {e}", folder.display()))?
             .flatten()
             .map(|entry| entry.path())
-            .filter(|run| run.join("run.toml").is_file())
+            .filter(|run| RunFolder::at(run).exists())
             .collect();
         found.sort();
         runs.append(&mut found);
@@ -152,7 +198,7 @@ fn print(tables: &[Table], json: bool, quiet: bool, folder: &Path) -> Outcome {
         for table in tables {
             println!("{}", text(table));
         }
-        println!("Tables written to {}", folder.display());
+        println!("Tables written below {}", folder.display());
     }
     Ok(())
 }
@@ -173,7 +219,9 @@ fn text(table: &Table) -> String {
     let shown = |i: &usize| !["rule", "reason"].contains(&table.columns[*i].name.as_str());
     let columns: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
     let mut out = format!("{} ({})\n", table.title, table.name);
-    if table.rows.len() > SHOWN_ROWS {
+    if let Ok(sentences) = Rows::<WhyRow>::from_table(table) {
+        sentences.rows.iter().for_each(|row| out.push_str(&format!("  {}\n", row.sentence)));
+    } else if table.rows.len() > SHOWN_ROWS {
         out.push_str(&format!("  {} rows in {}.csv\n", table.rows.len(), table.name));
     } else {
         let mut lines: Vec<Vec<String>> =

@@ -1,9 +1,11 @@
 //! `leaklab bench`.
 
 use crate::{Outcome, flags};
-use leaklab_engine::{Architecture, Isa, Network, Neuron};
+use leaklab_engine::optimiser::Optimiser;
+use leaklab_engine::{Architecture, Isa, Leak, Network, Tau};
 use leaklab_lab::bench::{self, Report, Settings, Timing};
 use leaklab_lab::exchange::{NamedArray, npz, safetensors};
+use leaklab_lab::memory;
 use std::path::{Path, PathBuf};
 
 /// The paper's CIFAR-10 model.
@@ -21,12 +23,13 @@ pub struct Arguments {
     /// Random weights, scaled layer by layer until every hidden layer fires at this rate [default: 0.05]
     #[arg(long)]
     spike_rate: Option<f64>,
-    /// Images to show (.npz with an array `images` [N, C, H, W] of values in [-1, 1]); synthetic ones otherwise
+    /// Images to show (.npz with an array `images` [N, C, H, W] of values in [-1, 1]); synthetic ones
+    /// otherwise
     #[arg(long)]
     images: Option<PathBuf>,
     /// Membrane time constant in steps, or inf
-    #[arg(long, default_value_t = 100.0, value_parser = flags::tau, allow_negative_numbers = true)]
-    tau: f64,
+    #[arg(long, default_value = "100", value_parser = flags::tau, allow_negative_numbers = true)]
+    tau: Tau,
     /// Threshold
     #[arg(long, default_value_t = 1.0)]
     v_th: f32,
@@ -74,7 +77,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         )));
     }
     let architecture = Architecture::parse(&arguments.network).map_err(crate::usage)?;
-    let neuron = Neuron::new(arguments.tau, arguments.v_th).map_err(crate::usage)?;
+    let leak = Leak::uniform(arguments.tau);
     let settings = Settings {
         time_steps: arguments.time_steps,
         batch: arguments.batch,
@@ -84,7 +87,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         dropout: arguments.dropout,
         train: !arguments.no_train,
     };
-    let mut network = Network::initialised(architecture, neuron, 0);
+    if settings.train {
+        memory::check_training(
+            &architecture,
+            Optimiser::SGD,
+            settings.time_steps,
+            settings.batch,
+            settings.threads,
+        )?;
+    } else {
+        memory::check_inference(&architecture, settings.time_steps, settings.batch, settings.threads)?;
+    }
+    let mut network = Network::initialised(architecture, leak, arguments.v_th, 0).map_err(crate::usage)?;
     match &arguments.weights {
         Some(path) => load_weights(&mut network, path)?,
         None => {

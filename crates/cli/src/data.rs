@@ -64,8 +64,7 @@ struct Show {
     /// The PNG file to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Noise: gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper.
-    #[arg(long, value_name = "KIND", requires = "severity")]
+    #[arg(help = format!("Noise: {}", Noise::names()), long, value_name = "KIND", requires = "severity")]
     noise: Option<String>,
     /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
     #[arg(long, requires = "noise")]

@@ -14,8 +14,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// The run's folder.
     run: PathBuf,
-    /// Noise in the input: gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper.
-    #[arg(long, requires = "severity")]
+    #[arg(help = format!("Noise in the input: {}", Noise::names()), long, requires = "severity")]
     noise: Option<String>,
     /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
     #[arg(long, requires = "noise")]
@@ -26,6 +25,8 @@ pub struct Arguments {
     /// Take the weights of the epoch with the best test accuracy, not the last ones.
     #[arg(long)]
     best: bool,
+    #[command(flatten)]
+    leak: flags::LeakFlags,
     /// Evaluate the training images (without augmentation and dropout) in place of the test images.
     #[arg(long)]
     train: bool,
@@ -50,6 +51,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     if let Some(notice) = &run.notice {
         eprintln!("warning: {notice}");
     }
+    run.change_leak(&arguments.leak.change().map_err(usage)?).map_err(usage)?;
     run.config.data_dir = arguments.data_dir.clone().or(run.config.data_dir);
     let limit = arguments.limit.map(|n| n as usize);
     if arguments.train {
@@ -88,6 +90,9 @@ pub fn run(arguments: Arguments) -> Outcome {
         let name = condition.split(' ').next().unwrap_or_default();
         let mut object = evaluation.object(run.position.epoch, name);
         object["run"] = arguments.run.display().to_string().into();
+        object["tau"] = run.network.leak().to_string().into();
+        object["trained_tau"] = run.trained_leak.as_ref().unwrap_or(run.network.leak()).to_string().into();
+        object["notices"] = run.notice.iter().cloned().collect::<Vec<_>>().into();
         println!("{object}");
     } else {
         print(&run, &evaluation, &condition);
@@ -109,6 +114,9 @@ fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, Noise
 fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {
     let interval = evaluation.interval();
     println!("{} after epoch {}, {condition}", run.folder.path().display(), run.position.epoch);
+    if let Some(trained) = &run.trained_leak {
+        println!("trained with tau {trained}, run with tau {}", run.network.leak());
+    }
     println!(
         "accuracy    {:.2} % ({:.2} to {:.2} %, 95 % Wilson interval; {} of {} images)",
         100.0 * evaluation.accuracy(),

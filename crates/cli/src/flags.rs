@@ -1,7 +1,7 @@
 //! Values of flags that several subcommands have, refused with one sentence.
 
-/// More threads than this are a slip of the finger.
-const MOST_THREADS: usize = 1024;
+use leaklab_engine::{LeakChange, LeakError, Tau};
+use leaklab_lab::train::MOST_THREADS;
 
 /// A number of threads.
 pub fn threads(text: &str) -> Result<usize, String> {
@@ -10,9 +10,31 @@ pub fn threads(text: &str) -> Result<usize, String> {
 }
 
 /// A membrane time constant.
-pub fn tau(text: &str) -> Result<f64, String> {
-    let number = text.trim().parse().ok().filter(|&tau: &f64| tau > 0.0);
-    number.ok_or_else(|| "a number of steps above 0, or inf, is expected".to_owned())
+pub fn tau(text: &str) -> Result<Tau, String> {
+    text.parse().map_err(|_| "a number of steps (1/64 or more), or inf, is expected".to_owned())
+}
+
+/// Another leak than that of training, for subcommands that run trained weights.
+#[derive(Debug, Clone, clap::Args)]
+pub struct LeakFlags {
+    /// Run the weights with this time constant everywhere, in place of that of training; `inf` for no leak.
+    #[arg(long, value_name = "STEPS", value_parser = tau, allow_negative_numbers = true)]
+    tau: Option<Tau>,
+    /// Run hidden layers with their own time constants, such as conv1=5,fc1=inf.
+    #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',')]
+    layer_tau: Vec<String>,
+    /// Run the output layer with this time constant.
+    #[arg(long, value_name = "STEPS", value_parser = tau, allow_negative_numbers = true)]
+    readout_tau: Option<Tau>,
+}
+
+impl LeakFlags {
+    /// The change that the flags ask for.
+    pub fn change(&self) -> Result<LeakChange, LeakError> {
+        let mut change = LeakChange { tau: self.tau, readout_tau: self.readout_tau, ..LeakChange::default() };
+        self.layer_tau.iter().try_for_each(|layer| change.set_layer(layer))?;
+        Ok(change)
+    }
 }
 
 /// Minutes between two checkpoints.

@@ -1,5 +1,5 @@
-//! Progress over images that are shown to a network: a bar on a terminal, a line now and then elsewhere. Both are on
-//! standard error, since standard output is for results.
+//! Progress over images that are shown to a network: a bar on a terminal, a line now and then elsewhere. Both
+//! are on standard error, since standard output is for results.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

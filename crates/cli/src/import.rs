@@ -8,7 +8,6 @@ use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, nir};
 use leaklab_lab::run::load_dataset;
 use leaklab_lab::train::threads;
-use leaklab_record::number_text;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -81,7 +80,7 @@ fn show(
     let mut settings = Settings::default();
     settings.set("dataset", dataset);
     settings.set("network", model.config.network.as_str());
-    settings.set("tau", model.network.neuron.tau);
+    settings.set("tau", model.network.leak().tau.steps());
     if let Some(steps) = arguments.time_steps {
         settings.set("time_steps", i64::from(steps));
     }
@@ -118,8 +117,8 @@ fn object(model: &Model, arguments: &Arguments, evaluated: Option<&(RunConfig, E
     json!({
         "file": arguments.file,
         "network": network.architecture.to_string(),
-        "tau": number_text(network.neuron.tau),
-        "v_th": network.neuron.v_th,
+        "tau": network.leak().to_string(),
+        "v_th": network.v_th(),
         "weights": network.weights.len(),
         "notes": model.figures.notes,
         "out": arguments.out,
@@ -133,8 +132,8 @@ fn print(model: &Model, arguments: &Arguments, evaluated: Option<&(RunConfig, Ev
         "{}: {}, tau {}, v_th {}, {} weights",
         arguments.file.display(),
         network.architecture,
-        number_text(network.neuron.tau),
-        network.neuron.v_th,
+        network.leak(),
+        network.v_th(),
         network.weights.len()
     );
     for note in &model.figures.notes {

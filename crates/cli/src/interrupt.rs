@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens to Ctrl-C, and to a request to terminate, from now on. Where the system does not allow that, Ctrl-C ends the
-    /// program as usual, and loses nothing older than the last checkpoint.
+    /// Listens to Ctrl-C, and to a request to terminate, from now on. Where the system does not allow that,
+    /// Ctrl-C ends the program as usual, and loses nothing older than the last checkpoint.
     ///
     /// `doing` tells the user what is done about it.
     pub fn listen(doing: &'static str) -> Self {

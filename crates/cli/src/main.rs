@@ -1,6 +1,12 @@
-//! The `leaklab` program: flags, progress, exit codes. Each subcommand is a file; the work is in the libraries.
+//! The `leaklab` program: flags, progress, exit codes. Each subcommand is a file; the work is in the
+//! libraries.
 #![forbid(unsafe_code)]
 
+// First, so that every other module prints through it.
+#[macro_use]
+mod output;
+
+mod advise;
 mod analyse;
 mod bench;
 mod data;
@@ -13,12 +19,14 @@ mod interrupt;
 mod network;
 mod progress;
 mod report;
+mod schema;
 mod selftest;
 mod study;
 mod theory;
 mod train;
 
 use clap::{Parser, Subcommand};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// Train spiking neural networks with and without leak, and find out what leak does.
@@ -36,6 +44,7 @@ enum Command {
     Train(train::Arguments),
     Evaluate(evaluate::Arguments),
     Analyse(analyse::Arguments),
+    Advise(advise::Arguments),
     Data(data::Arguments),
     Theory(theory::Arguments),
     Network(network::Arguments),
@@ -43,6 +52,7 @@ enum Command {
     Import(import::Arguments),
     Bench(bench::Arguments),
     Selftest(selftest::Arguments),
+    Schema(schema::Arguments),
 }
 
 /// What a subcommand returns. The error's text is one clear sentence for the user.
@@ -58,27 +68,14 @@ pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Err
     Box::new(Usage(sentence.to_string()))
 }
 
-/// A reader that has seen enough, such as `head`, closes the pipe; that is no fault of the program's.
-fn leave_quietly_when_the_pipe_is_closed() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let text = panic.payload().downcast_ref::<String>();
-        if text.is_some_and(|text| text.starts_with("failed printing to std") && text.contains("Broken pipe"))
-        {
-            std::process::exit(1);
-        }
-        usual(panic);
-    }));
-}
-
 fn main() -> ExitCode {
-    leave_quietly_when_the_pipe_is_closed();
     let outcome = match Arguments::parse().command {
         Command::Study(arguments) => study::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Train(arguments) => train::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),
         Command::Analyse(arguments) => analyse::run(arguments),
+        Command::Advise(arguments) => advise::run(arguments),
         Command::Data(arguments) => data::run(arguments),
         Command::Theory(arguments) => theory::run(arguments),
         Command::Network(arguments) => network::run(arguments),
@@ -86,9 +83,19 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Selftest(arguments) => selftest::run(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => match output::lost() {
+            None => ExitCode::SUCCESS,
+            Some(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
+            Some(error) => {
+                eprintln!(
+                    "leaklab: standard output cannot be written: {error}; the work was done all the same"
+                );
+                ExitCode::FAILURE
+            }
+        },
         Err(error) => {
             eprintln!("leaklab: {error}");
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }

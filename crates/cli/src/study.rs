@@ -5,10 +5,11 @@ mod progress;
 
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags, usage};
+use leaklab_engine::Tau;
 use leaklab_lab::config::StudyConfig;
-use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError, StudyFolder};
+use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::Control;
-use leaklab_record::number_text;
+use leaklab_record::StudyFolder;
 use progress::Progress;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,18 +18,19 @@ use std::time::{Duration, Instant};
 /// Seconds after which a page that is watched reads itself again, and at which it is written anew.
 const REFRESH_SECONDS: u32 = 5;
 
-/// Train every tau and seed, measure, compare, and write the page that answers the question.
+/// Train every condition and seed, measure, compare, and write the page that answers the question.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A study file, or the name of a built-in study: digits, fashion-mnist, cifar10-small, cifar10, svhn.
+    /// A study file, or the name of a built-in study: digits, digits-where, fashion-mnist, cifar10-small,
+    /// cifar10, svhn.
     #[arg(value_name = "FILE|NAME", default_value = "digits")]
     study: String,
     /// Folder of the study; leaklab-study/NAME if not said. A study that is there goes on.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Membrane time constants in place of the study's own, such as 5,10,30,100,300,inf.
+    /// Membrane time constants in place of the study's own conditions, such as 5,10,30,100,300,inf.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = flags::tau, allow_negative_numbers = true)]
-    tau: Vec<f64>,
+    tau: Vec<Tau>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -99,7 +101,7 @@ pub fn run(arguments: Arguments) -> Outcome {
             Event::Theory => {
                 write_page(true);
                 if arguments.watch {
-                    progress.line(&format!("watch {}", folder.path().join("report.html").display()));
+                    progress.line(&format!("watch {}", folder.page().display()));
                 }
             }
             Event::Compared { .. } => write_page(true),
@@ -147,8 +149,8 @@ fn assignments(arguments: &Arguments) -> Vec<String> {
 }
 
 /// Membrane time constants as text.
-fn taus(values: &[f64]) -> Vec<String> {
-    values.iter().map(|&tau| number_text(tau)).collect()
+fn taus(values: &[Tau]) -> Vec<String> {
+    values.iter().map(Tau::to_string).collect()
 }
 
 /// Text as a TOML string.
@@ -176,13 +178,13 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
     let config = &plan.config;
     let base = &config.base;
     let seeds: Vec<String> = config.seeds.iter().map(u64::to_string).collect();
-    let trained = plan.runs.iter().filter(|run| run.epochs >= base.epochs).count();
+    let trained = plan.runs.iter().filter(|run| run.epochs >= run.planned).count();
     let begun = plan.runs.iter().filter(|run| run.epochs > 0).count() - trained;
     println!(
-        "Study {}: {} runs, tau {}, seeds {}",
+        "Study {}: {} runs: {}; seeds {}",
         config.name,
         plan.runs.len(),
-        taus(&config.taus).join(", "),
+        config.conditions.iter().map(|condition| condition.name.as_str()).collect::<Vec<_>>().join(", "),
         seeds.join(", ")
     );
     println!(

@@ -51,7 +51,8 @@ struct RateArguments {
 struct CurveArguments {
     #[command(flatten)]
     neuron: neuron::NeuronArguments,
-    /// Angular frequencies in units of 1/tau: a list 0.1,1,10 or START:STOP:N, evenly spaced, or START:STOP:N:log
+    /// Angular frequencies in units of 1/tau: a list 0.1,1,10 or START:STOP:N, evenly spaced, or
+    /// START:STOP:N:log
     #[arg(
         long,
         value_name = "LIST|RANGE",
@@ -70,8 +71,8 @@ struct CurveArguments {
 struct InformationArguments {
     #[command(flatten)]
     neuron: neuron::NeuronArguments,
-    /// Cutoff frequencies: angular, in units of 1/tau, or hertz with --physical; written as for --omega. There is no
-    /// default: for white noise the information grows with the cutoff without end
+    /// Cutoff frequencies: angular, in units of 1/tau, or hertz with --physical; written as for --omega.
+    /// There is no default: for white noise the information grows with the cutoff without end
     #[arg(long, value_name = "LIST|RANGE")]
     cutoff: String,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
 use crate::{Outcome, flags, usage};
+use leaklab_engine::Tau;
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self, Control, Options, Summary};
 use std::path::PathBuf;
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 /// Train a network, or go on where a run was stopped.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// File with the run's settings, or the name of a built-in study; what it does not say has the data set's defaults.
+    /// File with the run's settings, or the name of a built-in study; what it does not say has the data set's
+    /// defaults.
     #[arg(conflicts_with = "resume")]
     file: Option<PathBuf>,
     /// Data set, see `leaklab data list`.
@@ -18,7 +20,13 @@ pub struct Arguments {
     dataset: Option<String>,
     /// Membrane time constant in time steps; `inf` for no leak.
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
-    tau: Option<f64>,
+    tau: Option<Tau>,
+    /// Time constants of hidden layers that have their own, such as conv1=5,fc1=inf.
+    #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',', conflicts_with = "resume")]
+    layer_tau: Vec<String>,
+    /// Time constant of the output layer, if it has its own.
+    #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
+    readout_tau: Option<Tau>,
     /// Seed of every random number.
     #[arg(long, conflicts_with = "resume", allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -93,7 +101,13 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
         settings.set("dataset", dataset.as_str());
     }
     if let Some(tau) = arguments.tau {
-        settings.set("tau", tau);
+        settings.set("tau", tau.steps());
+    }
+    for assignment in &arguments.layer_tau {
+        settings.assign(&format!("layer_tau.{assignment}"))?;
+    }
+    if let Some(tau) = arguments.readout_tau {
+        settings.set("readout_tau", tau.steps());
     }
     if let Some(seed) = arguments.seed {
         settings.set("seed", seed as i64);

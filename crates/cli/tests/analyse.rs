@@ -40,7 +40,7 @@ fn analyses_and_compares_runs() {
     let json: serde_json::Value =
         serde_json::from_str(&done(here, &["analyse", run, "robustness", "activity", "--json"])).unwrap();
     let names: Vec<&str> = json.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["robustness", "robustness_summary", "activity", "activity_summary"]);
+    assert_eq!(names, ["robustness", "correctness", "robustness_summary", "activity", "activity_summary"]);
     assert_eq!(done(here, &["analyse", run, "spectrum", "--quiet"]), "");
     assert!(here.join(run).join("analysis/critical_frequency.csv").is_file());
 

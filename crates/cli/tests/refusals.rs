@@ -1,5 +1,7 @@
-//! What is wrong is said in one sentence: bad input to every subcommand, with exit code 2 for wrong usage, 1 for work that
-//! failed, and never a panic.
+//! What is wrong is said in one sentence: bad input to every subcommand, with exit code 2 for wrong usage, 1
+//! for work that failed, and never a panic.
+
+mod runs;
 
 use std::fs;
 use std::io::Read;
@@ -32,10 +34,10 @@ fn every_subcommand_says_what_is_wrong() {
         (
             "study negative.toml",
             2,
-            "negative.toml, line 2: tau = -3: a number of steps above 0, or inf, is expected",
+            "negative.toml, line 2: tau = -3: a number of steps (1/64 or more), or inf, is expected",
         ),
         ("study bytes.toml", 2, "bytes.toml: cannot be read"),
-        ("study digits --tau 30,-5", 2, "a number of steps above 0, or inf, is expected"),
+        ("study digits --tau 30,-5", 2, "a number of steps (1/64 or more), or inf, is expected"),
         ("study digits --tau 30,30 --dry-run", 2, "each value may be said once only"),
         ("study digits --set seeds=[] --dry-run", 2, "at least one value is expected"),
         ("study digits --set name=.. --dry-run", 2, "a name with a letter or digit is expected"),
@@ -47,10 +49,10 @@ fn every_subcommand_says_what_is_wrong() {
         ("report nowhere", 1, "nowhere: neither a study nor a run"),
         ("train", 2, "dataset is missing: say --dataset digits"),
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
-        ("train --dataset digits --tau abc", 2, "a number of steps above 0, or inf, is expected"),
+        ("train --dataset digits --tau abc", 2, "a number of steps (1/64 or more), or inf, is expected"),
         ("train --dataset digits --tau 30 --set network=8x8-10o", 2, "network = \"8x8-10o\": token 2 '10o'"),
-        ("train --dataset digits --tau 30 --set time_steps=1000000000", 2, "at most 65535 is expected"),
-        ("train --dataset digits --tau 30 --set dropout=1", 2, "a probability from 0 to below 1 is expected"),
+        ("train --dataset digits --tau 30 --set time_steps=1000000000", 2, "from 1 to 65535 is expected"),
+        ("train --dataset digits --tau 30 --set dropout=1", 2, "a number from 0 to below 1 is expected"),
         ("train --resume empty", 1, "not a run folder"),
         ("evaluate empty", 1, "not a run folder"),
         ("evaluate empty --severity 3", 2, "--noise"),
@@ -104,4 +106,94 @@ fn a_closed_pipe_is_no_panic() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_training_outlives_its_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("full");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = runs::train(&run, &[]).stdout(full).output().unwrap();
+    let message = runs::said(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    let expected = "standard output cannot be written: No space left on device";
+    assert!(message.contains(expected) && !message.contains("panicked"), "{message}");
+
+    let closed = folder.path().join("closed");
+    let mut child = runs::train(&closed, &[]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", runs::said(&output));
+    runs::assert_same(&run, &closed);
+    assert_eq!(runs::results(&run).2.len(), 4, "all epochs were trained");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_over_devices_or_through_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let run = here.join("run");
+    runs::succeed(&mut runs::train(&run, &[]));
+    // As a device would be, without the risk: who may replace `/dev/null` needs it.
+    let pipe = here.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (code, message) = said(here, "report run --out pipe");
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("pipe") && message.contains("not a regular file"), "{message}");
+    assert!(!fs::symlink_metadata(&pipe).unwrap().is_file(), "the pipe was replaced");
+
+    let precious = here.join("precious");
+    fs::write(&precious, "do not touch").unwrap();
+    for name in ["events.out.tfevents.0000000000.leaklab", "log.txt"] {
+        let (place, aside) = (run.join(name), here.join("aside"));
+        fs::rename(&place, &aside).unwrap();
+        std::os::unix::fs::symlink(&precious, &place).unwrap();
+        runs::fail(&mut runs::resume(&run), 1, &[name, "symbolic link"]);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "do not touch");
+        fs::remove_file(&place).unwrap();
+        fs::rename(&aside, &place).unwrap();
+    }
+}
+
+#[test]
+fn escapes_in_names_are_shown_and_not_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, message) = said(folder.path(), "evaluate \u{1b}[31mred");
+    assert_eq!(code, Some(1));
+    assert!(!message.contains('\u{1b}') && message.contains("\\u{1b}[31mred: not a run folder"), "{message}");
+}
+
+/// In a process that may use two gigabytes of addresses.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_does_not_fit_is_refused_before_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, words) in [
+        (
+            "bench 32x32-65535C3-10o",
+            "training the network 32x32-65535C3-10o with 672847845 weights needs about ",
+        ),
+        (
+            "bench --no-train 32x32-65535C3-10o",
+            "and 2.1 GB can be had; choose a smaller network or fewer time_steps",
+        ),
+        (
+            "train --dataset digits --tau 30 --set network=1x8x8-46000FC-46000FC-10o --set optimiser=sgd --set time_steps=30 --set batch=64",
+            "with 2119404000 weights needs about 50.9 GB of memory, and 2.1 GB can be had",
+        ),
+    ] {
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -v 2097152 && exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_leaklab"))
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let message = runs::said(&output);
+        assert_eq!(output.status.code(), Some(1), "{line}: {message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{line}: {message}");
+    }
+    assert!(!folder.path().join("runs").exists(), "nothing was begun");
 }

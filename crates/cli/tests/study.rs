@@ -1,4 +1,5 @@
-//! `leaklab study` as a user meets it: the plan, the last line, refusals, and a study that is killed again and again.
+//! `leaklab study` as a user meets it: the plan, the last line, refusals, and a study that is killed again
+//! and again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +36,8 @@ fn small() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-/// Everything that must come out the same: tables, metrics without their times, the page without its line of times.
+/// Everything that must come out the same: tables, metrics without their times, the page without its line of
+/// times.
 fn results(study: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![study.to_owned()];
@@ -139,7 +141,7 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
     let done = output(&["study", &file, "--out", &out.to_string_lossy(), "--dry-run", "--tau", "5,30,inf"]);
     let plan = text(&done.stdout);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    assert!(plan.starts_with("Study small: 6 runs, tau 5, 30, inf, seeds 1, 2\n"), "{plan}");
+    assert!(plan.starts_with("Study small: 6 runs: tau 5, tau 30, tau inf; seeds 1, 2\n"), "{plan}");
     for word in ["  time    about ", "  disk    about ", "3 epochs of 160 images of digits"] {
         assert!(plan.contains(word), "{plan}");
     }
@@ -178,7 +180,8 @@ fn a_program_gets_one_object() {
     for claim in claims {
         assert!(WORDS.contains(&claim["verdict"].as_str().unwrap()), "{claim}");
     }
-    assert!(claims.iter().any(|claim| claim["claim"] == "2 gaussian/pixel"));
+    assert!(claims.iter().any(|claim| claim["claim"] == "2" && claim["noise"] == "gaussian/pixel"));
+    assert!(done["answer"]["sentence"].as_str().is_some_and(|sentence| sentence.ends_with('.')));
     // The data sets may move while a study rests.
     assert_eq!(object(&["--dry-run", "--data-dir", "elsewhere"])["runs"][3]["epochs"], 3);
 }

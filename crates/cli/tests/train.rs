@@ -149,7 +149,7 @@ fn wrong_settings_are_refused_with_line_and_hint() {
         "dataset = \"digits\"\ntau = 30\nlearning_rat = 0.1\n",
         &["line 3", "learning_rat", "did you mean `learning_rate`"],
     );
-    refuse("dataset = \"digits\"\n\ntau = -1\n", &["line 3", "tau = -1", "above 0"]);
+    refuse("dataset = \"digits\"\n\ntau = -1\n", &["line 3", "tau = -1", "1/64 or more"]);
     refuse(
         "dataset = \"digits\"\ntau = 30\ndropout = 1.5\n",
         &["line 3", "dropout = 1.5", "from 0 to below 1"],

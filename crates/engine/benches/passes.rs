@@ -1,6 +1,6 @@
 //! Times inference and training of the paper's CIFAR-10 model at about 5 % activity, on one thread:
-//! `cargo bench -p leaklab-engine`. `leaklab bench` measures any network; this one needs the engine alone, for
-//! work on the kernels.
+//! `cargo bench -p leaklab-engine`. `leaklab bench` measures any network; this one needs the engine alone,
+//! for work on the kernels.
 
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::philox::{Purpose, Stream};
@@ -17,8 +17,8 @@ const BATCH: usize = 8;
 fn main() {
     let isa = std::env::args().find_map(|argument| argument.parse::<Isa>().ok()).unwrap_or_else(Isa::best);
     let architecture = Architecture::parse(CIFAR10).expect("a valid network");
-    let neuron = Neuron::new(100.0, 1.0).expect("a valid neuron");
-    let mut network = Network::initialised(architecture, neuron, 0);
+    let leak = Leak::uniform(Tau::new(100.0).expect("a valid time constant"));
+    let mut network = Network::initialised(architecture, leak, 1.0, 0).expect("a valid network");
     for (parameter, scale) in network.architecture.parameters().iter().zip(SCALES) {
         network.weights[parameter.offset..][..parameter.len].iter_mut().for_each(|w| *w *= scale);
     }

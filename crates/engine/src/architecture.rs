@@ -19,6 +19,42 @@ pub enum LayerKind {
     Output,
 }
 
+impl LayerKind {
+    const ALL: [LayerKind; 4] = [LayerKind::Conv, LayerKind::Pool, LayerKind::Full, LayerKind::Output];
+
+    /// Name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            LayerKind::Conv => "conv",
+            LayerKind::Pool => "pool",
+            LayerKind::Full => "full",
+            LayerKind::Output => "output",
+        }
+    }
+
+    /// Whether dropout acts on its output: on hidden convolutions and fully connected layers.
+    pub fn takes_dropout(self) -> bool {
+        match self {
+            LayerKind::Conv | LayerKind::Full => true,
+            LayerKind::Pool | LayerKind::Output => false,
+        }
+    }
+}
+
+impl fmt::Display for LayerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for LayerKind {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        LayerKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or(())
+    }
+}
+
 /// One layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
@@ -88,13 +124,17 @@ pub struct NotationError {
     pub reason: String,
 }
 
-/// Largest number of channels, rows, columns or neurons in a token: positions within a layer are 16-bit.
+/// Largest number of channels, rows, columns or neurons in a token, and of pixels: half of an image must have
+/// positions that sixteen bits number (`events.rs`).
 const LARGEST: usize = 65_535;
+/// Largest number of values of an image (64 MB of f32).
+const MOST_VALUES: usize = 1 << 24;
 /// Largest number of weights of a network (8 GB of f32).
 const MOST_WEIGHTS: usize = 1 << 31;
 
 impl Architecture {
-    /// Reads the notation of SPEC section 1: `HxW` or `CxHxW`, then `nC3`, `2P` (or `2s`), `nFC`, and `no` last.
+    /// Reads the notation of SPEC section 1: `HxW` or `CxHxW`, then `nC3`, `2P` (or `2s`), `nFC`, and `no`
+    /// last.
     pub fn parse(notation: &str) -> Result<Self, NotationError> {
         let mut character = 1;
         let mut tokens = Vec::new();
@@ -252,8 +292,17 @@ fn parse_input(token: &str) -> Result<Shape, String> {
         (Err(reason), 1 | 2) => return Err(reason.clone()),
         _ => return Err("the first token is the input, HxW (3 channels) or CxHxW".to_owned()),
     };
-    if shape.pixels() > LARGEST || shape.neurons() > 1 << 24 {
-        return Err(format!("the image is too large: at most {LARGEST} pixels"));
+    if shape.pixels() > LARGEST {
+        let pixels = shape.pixels();
+        return Err(format!(
+            "the image is too large: it has {pixels} pixels, and at most {LARGEST} are allowed"
+        ));
+    }
+    if shape.neurons() > MOST_VALUES {
+        let values = shape.neurons();
+        return Err(format!(
+            "the image is too large: it has {values} values, and at most {MOST_VALUES} are allowed"
+        ));
     }
     Ok(shape)
 }
@@ -325,6 +374,8 @@ mod tests {
             ("1x2x2-8C3-2P-2P-10o", 4, 14, "nothing left"),
             ("1x9x9-65535FC-65535FC-65535FC-3o", 3, 15, "weights"),
             ("99999999999999999999x1-3FC-2o", 1, 1, "whole number"),
+            ("1x256x256-3FC-2o", 1, 1, "65536 pixels"),
+            ("258x256x255-3FC-2o", 1, 1, "16842240 values"),
         ] {
             let error = Architecture::parse(notation).unwrap_err();
             assert_eq!((error.number, error.character), (number, character), "{error}");

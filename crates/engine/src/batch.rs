@@ -3,7 +3,6 @@
 //! Images are taken in groups of a fixed size, and every sum over images is in a fixed order: results do not
 //! depend on the number of threads.
 
-use crate::architecture::Architecture;
 use crate::masks::Masks;
 use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer, Workspace};
 use crate::simd::Row;
@@ -13,7 +12,7 @@ use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Images of a group: they share each read of the fully connected weights.
-const GROUP: usize = 4;
+pub(crate) const GROUP: usize = 4;
 /// Groups whose gradients are held at once.
 const WAVE: usize = 16;
 
@@ -69,6 +68,29 @@ pub enum InputError {
         /// The steps asked for.
         expected: usize,
     },
+    /// The network is too large for so many steps.
+    #[error(
+        "sample {sample}: {steps} time steps are too many for layer '{layer}', whose spikes could then not be \
+         numbered; at most {most} are allowed for this network"
+    )]
+    TooManySteps {
+        /// Which sample of the call.
+        sample: usize,
+        /// Its steps.
+        steps: usize,
+        /// The layer with the most spikes to number.
+        layer: String,
+        /// The most steps that it allows.
+        most: usize,
+    },
+    /// The spikes or values are not as many as the input's shape says.
+    #[error("sample {sample}: the input's spikes or values are not of its own shape, {shape:?}")]
+    Inconsistent {
+        /// Which sample of the call.
+        sample: usize,
+        /// The shape that the input says it has.
+        shape: Shape,
+    },
     /// An input value is NaN or infinite.
     #[error("sample {sample}: the input holds {value} at element {element}; inputs must be finite")]
     NonFinite {
@@ -111,7 +133,7 @@ pub fn infer<R: Send>(
                     let trace = slot_trace(packed, workspace, slot, steps);
                     trace.masks = Masks::none();
                     prepare(sample, &mut trace.input);
-                    check_input(packed.architecture(), sample, &trace.input, steps)?;
+                    check_input(packed, sample, &trace.input, steps)?;
                 }
                 packed.forward(workspace, range.len());
                 Ok(range.zip(&workspace.traces).map(|(sample, trace)| measure(sample, trace)).collect())
@@ -123,8 +145,8 @@ pub fn infer<R: Send>(
 
 /// Runs a mini-batch forward and backward.
 ///
-/// `prepare(i, input, masks)` writes sample `i` and its dropout masks and returns its label. The gradient of the
-/// loss, averaged over the samples, is written to `gradients`, in the order of the network's weights.
+/// `prepare(i, input, masks)` writes sample `i` and its dropout masks and returns its label. The gradient of
+/// the loss, averaged over the samples, is written to `gradients`, in the order of the network's weights.
 ///
 /// # Panics
 /// If `gradients` is not as long as the network's weights.
@@ -150,7 +172,7 @@ pub fn train_batch<R: Send>(
             for (slot, sample) in range.clone().enumerate() {
                 let trace = slot_trace(packed, workspace, slot, steps);
                 let label = prepare(sample, &mut trace.input, &mut trace.masks);
-                check_input(architecture, sample, &trace.input, steps)?;
+                check_input(packed, sample, &trace.input, steps)?;
                 if label >= architecture.classes() {
                     return Err(InputError::Label { sample, label, classes: architecture.classes() });
                 }
@@ -191,25 +213,31 @@ fn slot_trace<'a>(packed: &Packed, workspace: &'a mut Workspace, slot: usize, st
     trace
 }
 
-fn check_input(
-    architecture: &Architecture,
-    sample: usize,
-    input: &Input,
-    steps: usize,
-) -> Result<(), InputError> {
-    let expected = architecture.input();
-    if input.shape() != expected {
-        return Err(InputError::Shape { sample, found: input.shape(), expected });
+fn check_input(packed: &Packed, sample: usize, input: &Input, steps: usize) -> Result<(), InputError> {
+    let (shape, expected) = (input.shape(), packed.architecture().input());
+    if shape != expected {
+        return Err(InputError::Shape { sample, found: shape, expected });
     }
     if input.steps() != steps || !(1..=usize::from(u16::MAX)).contains(&steps) {
         return Err(InputError::Steps { sample, found: input.steps(), expected: steps });
     }
-    if let Input::Real { values, .. } = input
-        && let Some(element) = values.iter().position(|x| !x.is_finite())
-    {
-        return Err(InputError::NonFinite { sample, element, value: values[element] });
+    let (most, layer) = packed.most_steps();
+    if steps > most {
+        return Err(InputError::TooManySteps { sample, steps, layer: layer.to_owned(), most });
     }
-    Ok(())
+    let (consistent, values) = match input {
+        Input::Ternary { spikes, .. } => {
+            ((spikes.pixels(), spikes.channels()) == (shape.pixels(), 2 * shape.channels), &[][..])
+        }
+        Input::Real { values, .. } => (values.len() == steps * shape.neurons(), values.as_slice()),
+    };
+    if !consistent {
+        return Err(InputError::Inconsistent { sample, shape });
+    }
+    match values.iter().position(|x| !x.is_finite()) {
+        Some(element) => Err(InputError::NonFinite { sample, element, value: values[element] }),
+        None => Ok(()),
+    }
 }
 
 /// Adds the groups' gradients, in order, to the flat gradient.

@@ -1,7 +1,7 @@
 //! Images to spikes: the signed Poisson encoder, and what noise does to it (SPEC section 3, Algorithm 1).
 //!
-//! Sixteen pixels and four steps are encoded side by side, which is how [`crate::philox`] numbers its words: an
-//! image costs little more than its random numbers. [`twin`] is the same in plain sentences, and the tests
+//! Sixteen pixels and four steps are encoded side by side, which is how [`crate::philox`] numbers its words:
+//! an image costs little more than its random numbers. [`twin`] is the same in plain sentences, and the tests
 //! compare every bit.
 
 mod lanes;
@@ -14,6 +14,10 @@ use crate::spikes::{Input, Shape, Spikes};
 use lanes::{Draws, Real, Ternary};
 use std::fmt;
 use std::str::FromStr;
+
+/// The step whose normal stands for `n[0]` of blue noise, before the first step: the last that the generator
+/// can number, which no presentation reaches.
+const BEFORE_FIRST: u32 = u32::MAX;
 
 /// How a pixel becomes spikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -76,8 +80,8 @@ impl Encoding {
 /// Encodes one presentation of a normalised image, `[channel][row][column]` in [-1, 1].
 ///
 /// A pure function of its arguments: `input` is overwritten, whatever it held, and only its allocation is
-/// reused. The result is ternary, or real-valued for Gaussian and impulse noise on the spikes; noise of level 0
-/// gives exactly the clean spikes.
+/// reused. The result is ternary, or real-valued for Gaussian and impulse noise on the spikes; noise of level
+/// 0 gives exactly the clean spikes.
 ///
 /// # Panics
 /// If `image` does not have the size of `shape`.
@@ -96,36 +100,43 @@ pub fn encode(
         encode: Stream::new(seed, Purpose::Encode, epoch, sample),
         noise: Stream::new(seed, Purpose::Noise, epoch, sample),
     };
-    let setting = encoding.noise.filter(|setting| setting.level() > 0.0);
     let mut replaced = Vec::new();
-    let image = match setting.map(|s| (s.noise(), s.level())) {
-        Some((Noise::StuckPixel, level)) => {
-            replaced.extend_from_slice(image);
-            replace_pixels(&mut replaced, shape, |pixel| stuck_value(seed, pixel, level));
-            &replaced
-        }
-        Some((Noise::SaltAndPepper, level)) => {
-            replaced.extend_from_slice(image);
-            replace_pixels(&mut replaced, shape, |pixel| salt_and_pepper_value(draws.noise, pixel, level));
-            &replaced
-        }
-        _ => image,
+    let mut replace = |value: &dyn Fn(u32) -> Option<f32>| {
+        replaced.extend_from_slice(image);
+        replace_pixels(&mut replaced, shape, value);
     };
-    let unsigned = encoding.encoder == Encoder::Unsigned;
-    let additive = setting.filter(|s| matches!(s.noise(), Noise::Gaussian | Noise::Impulse));
-    if let Some(noise) = additive.filter(|s| s.scenario() == Scenario::Channel) {
+    // What the noise changes: the image, a neuron's value before or after encoding, or the spikes.
+    let (mut pixel_noise, mut channel_noise, mut deletion, mut jitter) = (None, None, 0.0, None);
+    if let Some(setting) = encoding.noise.filter(|setting| setting.level() > 0.0) {
+        let level = setting.level();
+        match setting.noise() {
+            Noise::Gaussian | Noise::Impulse => match setting.scenario() {
+                Scenario::Pixel => pixel_noise = Some(setting),
+                Scenario::Channel => channel_noise = Some(setting),
+            },
+            Noise::Deletion => deletion = level,
+            Noise::Jitter => jitter = Some(level),
+            Noise::StuckPixel => replace(&|pixel| stuck_value(seed, pixel, level)),
+            Noise::SaltAndPepper => replace(&|pixel| salt_and_pepper_value(draws.noise, pixel, level)),
+        }
+    }
+    let image = if replaced.is_empty() { image } else { &replaced };
+    let unsigned = match encoding.encoder {
+        Encoder::Signed => false,
+        Encoder::Unsigned => true,
+    };
+    if let Some(noise) = channel_noise {
         let values = real(input, shape, steps);
         simd::vectorise(encoding.isa, Real { image, shape, steps, unsigned, noise, draws, values });
         return;
     }
     let spikes = ternary(input, shape, steps);
-    let deletion = setting.filter(|s| s.noise() == Noise::Deletion).map_or(0.0, NoiseSetting::level);
     simd::vectorise(
         encoding.isa,
-        Ternary { image, shape, steps, unsigned, pixel_noise: additive, deletion, draws, spikes },
+        Ternary { image, shape, steps, unsigned, pixel_noise, deletion, draws, spikes },
     );
-    if let Some(jitter) = setting.filter(|s| s.noise() == Noise::Jitter) {
-        move_spikes(spikes, shape, draws.noise, jitter.level());
+    if let Some(level) = jitter {
+        move_spikes(spikes, shape, draws.noise, level);
     }
 }
 

@@ -1,103 +1,19 @@
-//! Spikes as lists.
+//! Spikes as lists, for the backward pass.
 //!
-//! Bits say who fired; kernels want to walk events. Two orders are needed. Forward, the channels that fired at
-//! each pixel and step ([`Compact`]), merged over the nine taps by the convolution. Backward, the positions and
-//! steps at which each channel fired ([`Events`]), so that a channel's weights stay in registers; the gradient
-//! of a layer's spikes is an array parallel to its event list.
+//! Bits say who fired; kernels want to walk events. Two orders are needed. Forward, the channels that fired
+//! at each pixel and step, merged over the nine taps by the convolution (`simd::lists`). Backward, the
+//! positions and steps at which each channel fired ([`Events`]), so that a channel's weights stay in
+//! registers; the gradient of a layer's spikes is an array parallel to its event list.
 
-use crate::simd::forward::ROW;
+use crate::simd::lists::{number, room_for, slots};
 use crate::simd::{Isa, Kernel, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 use std::ops::Range;
-
-/// `0, 1, .. 63`.
-const CHANNELS: [u8; 64] = {
-    let mut table = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        table[i] = i as u8;
-        i += 1;
-    }
-    table
-};
 
 /// Makes a buffer at least so long; what it holds does not matter.
 pub(crate) fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
         buffer.resize(len, T::default());
-    }
-}
-
-/// Room after the first `end` entries for the selections from some words, which write sixty-four entries each however
-/// few they choose.
-#[inline(always)]
-fn room_for(buffer: &mut Vec<u16>, end: usize, words: usize) -> &mut [u16] {
-    let room = end + 64 * (words + 1);
-    if buffer.len() < room {
-        make_room(buffer, 2 * room);
-    }
-    buffer
-}
-
-/// The sixty-four entries of `buffer` from `at` on.
-#[inline(always)]
-fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
-    (&mut buffer[at..at + 64]).try_into().expect("sixty-four entries")
-}
-
-/// Channels that fired, for one block of channels, `[pixel][step]`.
-#[derive(Debug, Default)]
-pub(crate) struct Compact {
-    offsets: Vec<u32>,
-    lists: usize,
-    /// Channel numbers within the block times [`ROW`], ascending; at least 64 more entries follow the last.
-    pub channels: Vec<u16>,
-}
-
-impl Compact {
-    /// Where each list starts; one more at the end, and then one train of empty lists for what lies outside.
-    pub fn offsets(&self) -> &[u32] {
-        &self.offsets[..=self.lists]
-    }
-
-    /// Lists the spikes of some words of channels that `keep` (`[pixel][word]`) lets through.
-    pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, block: Range<usize>) {
-        dispatch(isa, CompactKernel { lists: self, spikes, keep, block });
-    }
-}
-
-struct CompactKernel<'a> {
-    lists: &'a mut Compact,
-    spikes: &'a Spikes,
-    keep: Option<&'a [u64]>,
-    block: Range<usize>,
-}
-
-impl Kernel for CompactKernel<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        const SHIFT: u32 = ROW.ilog2();
-        let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
-        let Compact { offsets, lists, channels } = self.lists;
-        *lists = (self.spikes.pixels() + 1) * steps;
-        make_room(offsets, *lists + 1);
-        offsets[0] = 0;
-        let mut end = 0;
-        for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
-            let channels = room_for(channels, end, steps * self.block.len());
-            let starts = &mut offsets[pixel * steps + 1..][..steps];
-            for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
-                for (i, word) in self.block.clone().enumerate() {
-                    let kept = at[word] & self.keep.map_or(!0, |keep| keep[pixel * words + word]);
-                    let offset = (64 * i * ROW) as u16;
-                    end += V::select::<SHIFT>(&CHANNELS, kept, offset, slots(channels, end));
-                }
-                *start = end as u32;
-            }
-        }
-        offsets[*lists - steps + 1..=*lists].fill(end as u32);
     }
 }
 
@@ -110,11 +26,12 @@ pub(crate) struct Geometry {
     pub steps: usize,
     /// Steps in a tile (fewer in the last).
     pub tile_steps: usize,
-    /// Parts that a frame's rows are walked in; 1 unless a tile is one step.
+    /// Parts that a frame is walked in; 1 unless a tile is one step.
     pub windows: usize,
 }
 
-/// Rows of sixteen floats that a tile's frames should fill at most, if one step allows: 90 KB, which measured best.
+/// Rows of sixteen floats that a tile's frames should fill at most, if one step allows: 90 KB, which measured
+/// best.
 const TILE_ROWS: usize = 1400;
 
 impl Geometry {
@@ -122,10 +39,30 @@ impl Geometry {
         let mut geometry = Geometry { shape, steps, tile_steps: 1, windows: 1 };
         geometry.tile_steps = (TILE_ROWS / geometry.frame()).clamp(1, steps.max(1));
         let half = shape.height / 2 * shape.width;
-        if geometry.frame() > TILE_ROWS && shape.height.is_multiple_of(2) && half.is_multiple_of(64) {
+        let halves = shape.height.is_multiple_of(2) && half.is_multiple_of(64);
+        // Sixteen bits number the positions of half an image of at most 65,535 pixels, whatever its width,
+        // and nearly always those of the whole.
+        let numbered = geometry.position(shape.pixels().max(1) - 1) <= usize::from(u16::MAX);
+        if geometry.frame() > TILE_ROWS && (halves || !numbered) {
             geometry.windows = 2;
         }
         geometry
+    }
+
+    /// Position of a pixel within a frame.
+    pub fn position(&self, pixel: usize) -> usize {
+        let width = self.shape.width.max(1);
+        pixel / width * self.stride() + pixel % width
+    }
+
+    /// Blocks of 64 pixels in a window; the last may have fewer.
+    fn blocks_per_window(&self) -> usize {
+        self.shape.pixels().div_ceil(64).div_ceil(self.windows)
+    }
+
+    /// Position of a window's first pixel, from which the positions of its events are counted.
+    pub fn origin(&self, window: usize) -> usize {
+        self.position(64 * window * self.blocks_per_window())
     }
 
     /// Frame columns.
@@ -165,7 +102,8 @@ pub(crate) struct Events {
     pub geometry: Geometry,
     /// Where each list of [`Geometry::list`] starts; one more at the end, and perhaps others after it.
     pub offsets: Vec<u32>,
-    /// Position within the tile's frames of each event, ascending within a list.
+    /// Position within the tile's frames of each event, counted from its window's [`Geometry::origin`];
+    /// ascending within a list.
     pub positions: Vec<u16>,
     transposed: Vec<u64>,
     /// How much further than a block's first pixel its 64 pixels are in a frame.
@@ -180,7 +118,7 @@ struct Pick {
     step: u32,
     /// Where the word is, counted from the channel's first of the tile.
     word: u32,
-    /// Position of its first pixel.
+    /// Position of its first pixel, counted from the window's origin.
     offset: u16,
     /// Its block of pixels.
     block: u16,
@@ -239,26 +177,29 @@ impl Kernel for EventsKernel<'_> {
             return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
         }
         let blocks = pixels.div_ceil(64);
-        let Shape { channels, width, .. } = geometry.shape;
-        let stride = geometry.stride();
-        let position = |pixel: usize| pixel / width * stride + pixel % width;
+        let channels = geometry.shape.channels;
         table.clear();
         table.extend((0..blocks).map(|block| {
             // At most 127 further, since a row is followed by one zero column.
-            let further = |i: usize| (position(64 * block + i) - position(64 * block)) as u8;
+            let further =
+                |i: usize| (geometry.position(64 * block + i) - geometry.position(64 * block)) as u8;
             std::array::from_fn(further)
         }));
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
         transpose_all::<V>(self.spikes, self.keep, transposed);
-        let (frame, per_window) = (geometry.frame(), blocks / windows);
+        let (frame, per_window) = (geometry.frame(), geometry.blocks_per_window());
+        // All of these fit: at most 65,535 pixels are 1,024 blocks, and several steps share a tile only where
+        // their frames together have at most `TILE_ROWS` positions.
+        let narrow = |n: usize| u16::try_from(n).expect("sixteen bits number a window's positions");
         picks.clear();
         for (window, step) in (0..windows).flat_map(|window| (0..tile_steps).map(move |step| (window, step)))
         {
-            picks.extend((window * per_window..(window + 1) * per_window).map(|block| Pick {
+            let origin = geometry.origin(window);
+            picks.extend((window * per_window..blocks.min((window + 1) * per_window)).map(|block| Pick {
                 step: step as u32,
-                word: ((step * words * blocks + block) * 64) as u32,
-                offset: (step * frame + position(64 * block)) as u16,
-                block: block as u16,
+                word: u32::try_from((step * words * blocks + block) * 64).expect("words of a tile"),
+                offset: narrow(step * frame + geometry.position(64 * block) - origin),
+                block: narrow(block),
             }));
         }
         // Plain slices: a vector's address and length would be read again for every event.
@@ -268,18 +209,20 @@ impl Kernel for EventsKernel<'_> {
         offsets[0] = 0;
         for tile in 0..tiles {
             let steps = geometry.steps_of(tile);
-            for picks in picks.chunks_exact(tile_steps * per_window) {
+            for picks in picks.chunks(tile_steps * per_window) {
+                let per_step = picks.len() / tile_steps;
                 for channel in 0..channels {
                     let first = (tile * tile_steps * words + channel / 64) * blocks * 64 + channel % 64;
                     let ends = &mut offsets[list + 1..][..tile_steps];
                     let positions = room_for(positions, end, picks.len());
-                    for pick in &picks[..steps * per_window] {
+                    for pick in &picks[..steps * per_step] {
                         let bits = transposed[first + pick.word as usize];
                         let table = &table[usize::from(pick.block)];
                         end += V::select::<0>(table, bits, pick.offset, slots(positions, end));
                         ends[pick.step as usize] = end as u32;
                     }
-                    ends[steps..].fill(end as u32);
+                    // The ends before it are not larger.
+                    ends[steps..].fill(number(end));
                     list += tile_steps;
                 }
             }
@@ -318,7 +261,8 @@ fn list_one_pixel(
 /// Steps whose squares are gathered before the first is transposed: their words are neighbours.
 const ABREAST: usize = 4;
 
-/// Turns `[pixel][step][word of 64 channels]` into `[step][word][block of 64 pixels][channel]`, the pixels as bits.
+/// Turns `[pixel][step][word of 64 channels]` into `[step][word][block of 64 pixels][channel]`, the pixels as
+/// bits.
 #[inline(always)]
 fn transpose_all<V: Vector>(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
     let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
@@ -351,19 +295,6 @@ fn transpose_all<V: Vector>(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::philox::{Purpose, Stream};
-
-    fn random(shape: Shape, steps: usize, rate: f32, seed: u64) -> Spikes {
-        let mut spikes = Spikes::new(shape.pixels(), steps, shape.channels);
-        let stream = Stream::new(seed, Purpose::Benchmark, 0, 0);
-        for i in 0..shape.neurons() * steps {
-            if stream.uniform_at(i) < rate {
-                let (pixel, rest) = (i % shape.pixels(), i / shape.pixels());
-                spikes.set(pixel, rest % steps, rest / steps);
-            }
-        }
-        spikes
-    }
 
     struct Transpose([u64; 64]);
 
@@ -391,20 +322,23 @@ mod tests {
     #[test]
     fn lists_are_the_spikes_in_every_instruction_set_and_order() {
         let mut events = Events::default();
-        let mut compact = Compact::default();
         for (number, (channels, height, width, steps, rate)) in [
             (5, 3, 4, 7, 0.3),
             (70, 8, 8, 11, 0.1),
             (64, 32, 32, 3, 0.05),
             (3, 1, 9, 5, 1.0),
             (130, 9, 1, 1, 0.5),
+            (2, 510, 128, 2, 0.1),
+            (1, 32_000, 2, 1, 0.5),
+            (1, 65_535, 1, 1, 0.3),
+            (1, 1, 65_535, 1, 0.3),
             (1, 1, 1, 100, 0.0),
         ]
         .into_iter()
         .enumerate()
         {
             let shape = Shape { channels, height, width };
-            let spikes = random(shape, steps, rate, number as u64);
+            let spikes = Spikes::random(shape, steps, rate, number as u64);
             let words = spikes.words_per_step();
             let keep: Vec<u64> =
                 (0..shape.pixels() * words).map(|i| !(i as u64).wrapping_mul(0xABCDEF)).collect();
@@ -422,11 +356,12 @@ mod tests {
                             for channel in 0..channels {
                                 for step in 0..geometry.tile_steps {
                                     for event in events.range(tile, window, channel, step..step + 1) {
-                                        let position =
-                                            usize::from(events.positions[event]) - step * geometry.frame();
+                                        let position = usize::from(events.positions[event])
+                                            + geometry.origin(window)
+                                            - step * geometry.frame();
                                         let (y, x) =
                                             (position / geometry.stride(), position % geometry.stride());
-                                        assert_eq!(y * geometry.windows / height, window);
+                                        assert!(x < width && y < height);
                                         assert!(kept(
                                             y * width + x,
                                             tile * geometry.tile_steps + step,
@@ -438,28 +373,11 @@ mod tests {
                             }
                         }
                     }
-                    let mut expected = 0;
-                    let mut compacted = 0;
-                    for word in 0..words {
-                        compact.build(isa, &spikes, keep, word..word + 1);
-                        for pixel in 0..shape.pixels() {
-                            for step in 0..steps {
-                                let at = pixel * steps + step;
-                                let list = &compact.channels
-                                    [compact.offsets()[at] as usize..compact.offsets()[at + 1] as usize];
-                                assert!(list.iter().all(|&c| kept(
-                                    pixel,
-                                    step,
-                                    64 * word + usize::from(c) / ROW
-                                )));
-                                compacted += list.len();
-                                expected += (64 * word..channels.min(64 * word + 64))
-                                    .filter(|&channel| kept(pixel, step, channel))
-                                    .count();
-                            }
-                        }
-                    }
-                    assert_eq!((found, compacted), (expected, expected), "{shape:?} {isa}");
+                    let all = (0..shape.pixels()).flat_map(|p| (0..steps).map(move |t| (p, t)));
+                    let expected = all
+                        .map(|(pixel, step)| (0..channels).filter(|&c| kept(pixel, step, c)).count())
+                        .sum();
+                    assert_eq!(found, expected, "{shape:?} {isa}");
                     assert_eq!(events.len(), expected);
                 }
             }

@@ -6,11 +6,12 @@
 //! use leaklab_engine::*;
 //!
 //! let architecture = Architecture::parse("1x4x4-8C3-2P-3o").unwrap();
-//! let network = Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7);
+//! let leak = Leak::uniform(Tau::new(30.0).unwrap());
+//! let network = Network::initialised(architecture, leak, 1.0, 7).unwrap();
 //! let packed = Packed::new(&network, Isa::best()).unwrap();
 //! let all = vec![1.0; 20 * 16];
-//! let show = |_: usize, input: &mut Input| *input = Input::from_values(network.architecture.input(), 20, &all);
-//! let classes = infer(&packed, 20, 2, &Scratch::default(), show, |_, trace| trace.class()).unwrap();
+//! let show = |_: usize, input: &mut Input| *input = Input::from_values(network.architecture.input(), 20,
+//! &all); let classes = infer(&packed, 20, 2, &Scratch::default(), show, |_, trace| trace.class()).unwrap();
 //! assert_eq!(classes[0], classes[1]);
 //! ```
 #![deny(unsafe_code)]
@@ -23,6 +24,7 @@ mod gradient;
 mod layer;
 pub mod masks;
 pub mod network;
+pub mod neuron;
 pub mod noise;
 pub mod optimiser;
 pub mod packed;
@@ -35,7 +37,8 @@ pub use architecture::{Architecture, Layer, LayerKind, NotationError, Parameter}
 pub use batch::{InputError, Scratch, infer, train_batch};
 pub use gradient::UnknownGradient;
 pub use masks::{Mask, MaskError, Masks};
-pub use network::{Network, NetworkError, Neuron, first_not_finite};
+pub use network::{Network, NetworkError, first_not_finite};
+pub use neuron::{Leak, LeakChange, LeakError, Neuron, Tau};
 pub use optimiser::Optimiser;
 pub use packed::{Gradient, Packed};
 pub use simd::Isa;

@@ -1,9 +1,10 @@
 //! Dropout masks: one per neuron and sample, fixed over all steps.
 //!
-//! A mask multiplies a hidden layer's output spikes by 0 or by one constant, `1/(1-p)`. It is kept as one bit a
-//! neuron and the constant, so that masked spikes are still bits and the constant one factor of a whole layer.
+//! A mask multiplies a hidden layer's output spikes by 0 or by one constant, `1/(1-p)`. It is kept as one bit
+//! a neuron and the constant, so that masked spikes are still bits and the constant one factor of a whole
+//! layer.
 
-use crate::architecture::{Architecture, LayerKind};
+use crate::architecture::Architecture;
 use crate::philox::{Purpose, Stream};
 use crate::simd::{self, Isa, Work};
 
@@ -81,7 +82,7 @@ impl Masks {
         }
         let stream = Stream::new(seed, Purpose::Dropout, epoch, sample);
         let scale = (1.0 / (1.0 - f64::from(p))) as f32;
-        let layers = architecture.hidden().iter().filter(|layer| layer.kind != LayerKind::Pool);
+        let layers = architecture.hidden().iter().filter(|layer| layer.kind.takes_dropout());
         let mut count = 0;
         for (index, layer) in layers.enumerate() {
             if self.0.len() == index {
@@ -106,7 +107,7 @@ impl Masks {
 
     /// Masks from arrays `[channel][row][column]` that hold 0 and one positive number each.
     pub fn from_values(masks: &[&[f32]], architecture: &Architecture) -> Result<Self, MaskError> {
-        let layers: Vec<_> = architecture.hidden().iter().filter(|l| l.kind != LayerKind::Pool).collect();
+        let layers: Vec<_> = architecture.hidden().iter().filter(|l| l.kind.takes_dropout()).collect();
         if layers.len() != masks.len() {
             return Err(MaskError::Count { found: masks.len(), expected: layers.len() });
         }
@@ -142,8 +143,9 @@ impl Masks {
     }
 }
 
-/// Fills one layer's keep bits: entry `(pixel, channel)` is kept where its uniform is at least `p`. The uniform
-/// is that of step `channel % 4` and of pixel `pixel + pixels * (channel / 4)`, offset per layer by the step block.
+/// Fills one layer's keep bits: entry `(pixel, channel)` is kept where its uniform is at least `p`. The
+/// uniform is that of step `channel % 4` and of pixel `pixel + pixels * (channel / 4)`, offset per layer by
+/// the step block.
 struct Drawing<'a> {
     stream: Stream,
     layer: u32,

@@ -1,42 +1,16 @@
-//! A network: its layers, its neuron and its weights in one flat array.
+//! A network: its layers, their neurons and its weights in one flat array.
 
 use crate::architecture::{Architecture, Parameter};
+use crate::neuron::{Leak, LeakError, Neuron};
 use crate::philox::{Purpose, Stream};
 
-/// The spiking neuron of the hidden conv and fully connected layers, and the leak of the output layer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Neuron {
-    /// Membrane time constant in steps; infinite for the IF neuron.
-    pub tau: f64,
-    /// Threshold.
-    pub v_th: f32,
-}
-
-impl Neuron {
-    /// A neuron, if the numbers make one.
-    pub fn new(tau: f64, v_th: f32) -> Result<Self, NetworkError> {
-        if tau.is_nan() || tau <= 0.0 {
-            return Err(NetworkError::Tau(tau));
-        }
-        if !(v_th.is_finite() && v_th > 0.0) {
-            return Err(NetworkError::Threshold(v_th));
-        }
-        Ok(Neuron { tau, v_th })
-    }
-
-    /// Membrane decay per step, `exp(-1/tau)`; 1 for the IF neuron.
-    pub fn lambda(self) -> f64 {
-        (-1.0 / self.tau).exp()
-    }
-}
-
-/// Layers, neuron and weights.
+/// Layers, neurons and weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
     /// The layers.
     pub architecture: Architecture,
-    /// The neuron.
-    pub neuron: Neuron,
+    leak: Leak,
+    v_th: f32,
     /// All weights, as [`Architecture::parameters`] places them.
     pub weights: Vec<f32>,
 }
@@ -44,9 +18,9 @@ pub struct Network {
 /// Why a network or one of its parts is not valid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NetworkError {
-    /// The time constant is not positive.
-    #[error("tau is {0}; it must be a positive number of steps, or inf for no leak")]
-    Tau(f64),
+    /// The leak does not fit the network.
+    #[error(transparent)]
+    Leak(#[from] LeakError),
     /// The threshold is not positive.
     #[error("v_th is {0}; it must be a positive number")]
     Threshold(f32),
@@ -85,21 +59,53 @@ pub enum NetworkError {
 
 impl Network {
     /// A network whose weights are zero.
-    pub fn new(architecture: Architecture, neuron: Neuron) -> Self {
+    pub fn new(architecture: Architecture, leak: Leak, v_th: f32) -> Result<Self, NetworkError> {
+        leak.check(&architecture)?;
+        if !(v_th.is_finite() && v_th > 0.0) {
+            return Err(NetworkError::Threshold(v_th));
+        }
         let weights = vec![0.0; architecture.parameter_count()];
-        Network { architecture, neuron, weights }
+        Ok(Network { architecture, leak, v_th, weights })
+    }
+
+    /// Where the network leaks.
+    pub fn leak(&self) -> &Leak {
+        &self.leak
+    }
+
+    /// Threshold of the hidden conv and FC layers.
+    pub fn v_th(&self) -> f32 {
+        self.v_th
+    }
+
+    /// The same weights with another leak.
+    pub fn with_leak(mut self, leak: Leak) -> Result<Self, NetworkError> {
+        leak.check(&self.architecture)?;
+        self.leak = leak;
+        Ok(self)
+    }
+
+    /// The neurons of a layer, counted from 0; pools have their own rule and none of these constants.
+    pub fn neuron(&self, layer: usize) -> Option<Neuron> {
+        let tau = self.leak.of(&self.architecture.layers()[layer])?;
+        Some(Neuron { tau, v_th: self.v_th })
     }
 
     /// A network with normal initial weights of standard deviation `sqrt(2 / fan_in)` (SPEC section 1).
-    pub fn initialised(architecture: Architecture, neuron: Neuron, seed: u64) -> Self {
-        let mut network = Self::new(architecture, neuron);
+    pub fn initialised(
+        architecture: Architecture,
+        leak: Leak,
+        v_th: f32,
+        seed: u64,
+    ) -> Result<Self, NetworkError> {
+        let mut network = Self::new(architecture, leak, v_th)?;
         for (index, parameter) in network.architecture.parameters().iter().enumerate() {
             let deviation = (2.0 / parameter.fan_in as f64).sqrt() as f32;
             let weights = &mut network.weights[parameter.offset..parameter.offset + parameter.len];
             Stream::new(seed, Purpose::Initialise, 0, index as u32).normals(weights);
             weights.iter_mut().for_each(|w| *w *= deviation);
         }
-        network
+        Ok(network)
     }
 
     fn parameter(&self, name: &str) -> Option<&Parameter> {
@@ -173,16 +179,20 @@ fn check_finite(name: &str, values: &[f32]) -> Result<(), NetworkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::neuron::Tau;
+
+    fn initialised(notation: &str) -> Network {
+        let leak = Leak::uniform(Tau::new(30.0).unwrap());
+        Network::initialised(Architecture::parse(notation).unwrap(), leak, 1.0, 7).unwrap()
+    }
 
     fn network() -> Network {
-        let architecture = Architecture::parse("1x4x4-12FC-9FC-3o").unwrap();
-        Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7)
+        initialised("1x4x4-12FC-9FC-3o")
     }
 
     #[test]
     fn weights_have_the_stated_deviation() {
-        let architecture = Architecture::parse("1x16x16-400FC-3o").unwrap();
-        let network = Network::initialised(architecture, Neuron::new(30.0, 1.0).unwrap(), 7);
+        let network = initialised("1x16x16-400FC-3o");
         let w = network.tensor("fc1").unwrap();
         let mean = w.iter().map(|&x| f64::from(x)).sum::<f64>() / w.len() as f64;
         let variance = w.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / w.len() as f64;
@@ -210,12 +220,9 @@ mod tests {
         );
         net.weights[200] = f32::INFINITY;
         assert!(message(net.check()).contains("'fc2'"));
-        assert!(Neuron::new(0.0, 1.0).is_err() && Neuron::new(f64::NAN, 1.0).is_err());
-        assert!(Neuron::new(1.0, 0.0).is_err() && Neuron::new(1.0, f32::NAN).is_err());
-    }
-
-    #[test]
-    fn no_leak_is_lambda_one() {
-        assert_eq!(Neuron::new(f64::INFINITY, 1.0).unwrap().lambda(), 1.0);
+        for v_th in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let leak = Leak::uniform(Tau::INFINITE);
+            assert!(message(Network::new(net.architecture.clone(), leak, v_th).map(drop)).contains("v_th"));
+        }
     }
 }

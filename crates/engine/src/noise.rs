@@ -1,27 +1,46 @@
 //! Noise in the input layer: which kinds there are, where each acts, and what a severity means.
 //!
-//! The kinds are a closed list and their levels one table, [`SEVERITIES`], so that a severity means the same in
-//! a study, a contact sheet and a report. How a kind changes the spikes is in [`crate::encode`]; how the default
-//! levels were found is in `docs/noise.md`.
+//! The kinds are a closed list and their levels one table, [`SEVERITIES`], so that a severity means the same
+//! in a study, a contact sheet and a report. How a kind changes the spikes is in [`crate::encode`]; how the
+//! default levels were found is in `docs/noise.md`.
+
+mod colour;
+
+pub use colour::{Colour, CorrelationTime};
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of noise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Noise {
-    /// N(0, level^2), independent per neuron and step.
+/// Declares [`Noise`] and the list of all kinds from one list.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident,)*) => {
+        /// A kind of noise.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Noise {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Noise {
+            /// All kinds.
+            pub const ALL: [Noise; [$(Noise::$kind),*].len()] = [$(Noise::$kind),*];
+        }
+    };
+}
+
+kinds! {
+    /// N(0, level^2), independent per neuron and, unless it has another [`Colour`] than white, per step.
     Gaussian,
     /// +1 or -1 with probability level / 2 each, independent per neuron and step. Impulses of size 1 at every
-    /// step (level 1) are not the worst there is: above 1 the level is their size, +level or -level at every step.
+    /// step (level 1) are not the worst there is: above 1 the level is their size, +level or -level at every
+    /// step.
     Impulse,
     /// A spike is lost with probability level.
     Deletion,
     /// A spike comes early or late by a normal number of steps of standard deviation level, rounded; one that
     /// leaves the window is lost, and so is the second of two that meet.
     Jitter,
-    /// A fraction level of the pixels is broken, the same ones for every image of a seed: half of them silent, a
-    /// quarter always at +1 and a quarter always at -1, in all channels.
+    /// A fraction level of the pixels is broken, the same ones for every image of a seed: half of them
+    /// silent, a quarter always at +1 and a quarter always at -1, in all channels.
     StuckPixel,
     /// A fraction level of the pixels, others in each image, shows white (+1) or black (-1) at every step.
     SaltAndPepper,
@@ -42,6 +61,7 @@ pub struct NoiseSetting {
     noise: Noise,
     scenario: Scenario,
     level: f32,
+    colour: Colour,
 }
 
 /// Levels of severities 1 to 8.
@@ -62,11 +82,24 @@ pub const SEVERITIES: [(Noise, Scenario, Levels); 8] = [
     (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.18, 0.3, 0.45, 0.6]),
 ];
 
+// Every kind has a row of levels.
+const _: () = {
+    let mut kind = 0;
+    while kind < Noise::ALL.len() {
+        let mut row = 0;
+        while row < SEVERITIES.len() && SEVERITIES[row].0 as usize != Noise::ALL[kind] as usize {
+            row += 1;
+        }
+        assert!(row < SEVERITIES.len(), "a kind of noise has no row in SEVERITIES");
+        kind += 1;
+    }
+};
+
 /// Why a noise cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoiseError {
     /// No noise has this name.
-    #[error("noise '{0}' is not one of gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper")]
+    #[error("noise '{0}' is not one of {names}", names = Noise::names())]
     UnknownNoise(String),
     /// No scenario has this name.
     #[error("scenario '{0}' is not one of pixel, channel")]
@@ -81,6 +114,9 @@ pub enum NoiseError {
         /// Where it acts.
         only: Scenario,
     },
+    /// No colour has this name.
+    #[error("colour '{0}' is not one of white, frozen, blue or a correlation time in steps above 0")]
+    UnknownColour(String),
     /// The severity is out of range.
     #[error("severity {0} is not in 0 to 8")]
     UnknownSeverity(usize),
@@ -95,16 +131,6 @@ pub enum NoiseError {
 }
 
 impl Noise {
-    /// All kinds.
-    pub const ALL: [Noise; 6] = [
-        Noise::Gaussian,
-        Noise::Impulse,
-        Noise::Deletion,
-        Noise::Jitter,
-        Noise::StuckPixel,
-        Noise::SaltAndPepper,
-    ];
-
     /// Name in files, flags and on axes.
     pub fn name(self) -> &'static str {
         match self {
@@ -114,6 +140,18 @@ impl Noise {
             Noise::Jitter => "jitter",
             Noise::StuckPixel => "stuck-pixel",
             Noise::SaltAndPepper => "salt-and-pepper",
+        }
+    }
+
+    /// Within a sentence: `Gaussian noise`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Noise::Gaussian => "Gaussian noise",
+            Noise::Impulse => "impulse noise",
+            Noise::Deletion => "loss of spikes",
+            Noise::Jitter => "jitter of spike times",
+            Noise::StuckPixel => "stuck pixels",
+            Noise::SaltAndPepper => "salt-and-pepper noise",
         }
     }
 
@@ -129,6 +167,11 @@ impl Noise {
         }
     }
 
+    /// The names of all kinds, for messages and help.
+    pub fn names() -> String {
+        Noise::ALL.map(Noise::name).join(", ")
+    }
+
     /// The scenarios it has.
     pub fn scenarios(self) -> impl Iterator<Item = Scenario> {
         SEVERITIES.iter().filter(move |row| row.0 == self).map(|row| row.1)
@@ -137,7 +180,7 @@ impl Noise {
     fn level_range(self) -> &'static str {
         match self {
             Noise::Gaussian | Noise::Impulse | Noise::Jitter => "a finite number of 0 or more",
-            _ => "a fraction from 0 to 1",
+            Noise::Deletion | Noise::StuckPixel | Noise::SaltAndPepper => "a fraction from 0 to 1",
         }
     }
 }
@@ -195,7 +238,12 @@ impl NoiseSetting {
         if !(0.0..=most).contains(&level) {
             return Err(NoiseError::Level { noise, level });
         }
-        Ok(NoiseSetting { noise, scenario, level })
+        Ok(NoiseSetting { noise, scenario, level, colour: Colour::White })
+    }
+
+    /// Gaussian noise on pixels of some colour and standard deviation; white is `gaussian/pixel` itself.
+    pub fn coloured(colour: Colour, level: f32) -> Result<Self, NoiseError> {
+        Ok(NoiseSetting { colour, ..Self::new(Noise::Gaussian, Scenario::Pixel, level)? })
     }
 
     /// The kind.
@@ -206,6 +254,11 @@ impl NoiseSetting {
     /// Where it acts.
     pub fn scenario(self) -> Scenario {
         self.scenario
+    }
+
+    /// How its values at different steps go together: white, unless it is [`NoiseSetting::coloured`].
+    pub fn colour(self) -> Colour {
+        self.colour
     }
 
     /// Probability and size of an impulse at this level.
@@ -272,6 +325,18 @@ mod tests {
 
     #[test]
     fn the_table_is_complete_and_rises() {
+        // A kind that is added must be added here, and is then missed below if the list of all kinds lacks
+        // it.
+        let next = |noise: Noise| match noise {
+            Noise::Gaussian => Some(Noise::Impulse),
+            Noise::Impulse => Some(Noise::Deletion),
+            Noise::Deletion => Some(Noise::Jitter),
+            Noise::Jitter => Some(Noise::StuckPixel),
+            Noise::StuckPixel => Some(Noise::SaltAndPepper),
+            Noise::SaltAndPepper => None,
+        };
+        let kinds: Vec<Noise> = std::iter::successors(Some(Noise::Gaussian), |&noise| next(noise)).collect();
+        assert_eq!(kinds, Noise::ALL);
         for noise in Noise::ALL {
             assert_eq!(noise.name().parse(), Ok(noise));
             assert!(noise.scenarios().count() >= 1);

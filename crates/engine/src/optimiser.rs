@@ -54,19 +54,24 @@ impl Optimiser {
         assert_eq!(weights.len(), gradients.len(), "one gradient per weight");
         assert!(state.moments.iter().all(|m| m.len() == weights.len()), "a state of another network");
         state.steps += 1;
-        match (*self, state.moments.as_mut_slice()) {
-            (Optimiser::Sgd { momentum: 0.0, weight_decay }, []) => {
-                for (w, g) in weights.iter_mut().zip(gradients) {
-                    *w -= learning_rate * (g + weight_decay * *w);
+        const FOREIGN: &str = "a state of another optimiser";
+        match *self {
+            Optimiser::Sgd { momentum, weight_decay } => match state.moments.as_mut_slice() {
+                [] if momentum == 0.0 => {
+                    for (w, g) in weights.iter_mut().zip(gradients) {
+                        *w -= learning_rate * (g + weight_decay * *w);
+                    }
                 }
-            }
-            (Optimiser::Sgd { momentum, weight_decay }, [velocity]) if momentum != 0.0 => {
-                for ((w, g), v) in weights.iter_mut().zip(gradients).zip(velocity) {
-                    *v = momentum * *v + (g + weight_decay * *w);
-                    *w -= learning_rate * *v;
+                [velocity] if momentum != 0.0 => {
+                    for ((w, g), v) in weights.iter_mut().zip(gradients).zip(velocity) {
+                        *v = momentum * *v + (g + weight_decay * *w);
+                        *w -= learning_rate * *v;
+                    }
                 }
-            }
-            (Optimiser::Adam { beta1, beta2, epsilon, weight_decay }, [mean, square]) => {
+                _ => panic!("{FOREIGN}"),
+            },
+            Optimiser::Adam { beta1, beta2, epsilon, weight_decay } => {
+                let [mean, square] = state.moments.as_mut_slice() else { panic!("{FOREIGN}") };
                 let correction = |beta: f32| (1.0 - f64::from(beta).powf(state.steps as f64)) as f32;
                 let (c1, c2) = (correction(beta1), correction(beta2));
                 for (((w, g), m), v) in weights.iter_mut().zip(gradients).zip(mean).zip(square) {
@@ -76,7 +81,6 @@ impl Optimiser {
                     *w -= learning_rate * (*m / c1) / ((*v / c2).sqrt() + epsilon);
                 }
             }
-            _ => panic!("a state of another optimiser"),
         }
     }
 }

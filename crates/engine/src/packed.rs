@@ -1,12 +1,15 @@
 //! A network in the kernels' order, and its passes over a small group of images.
 
 use crate::architecture::{Architecture, Layer, LayerKind};
+use crate::batch::GROUP;
 use crate::events::{Events, make_room};
 use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
 use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
 use crate::layer::pool;
-use crate::network::{Network, NetworkError, Neuron};
-use crate::simd::forward::Dynamics;
+use crate::network::{Network, NetworkError};
+use crate::neuron::spiking::Dynamics;
+use crate::neuron::{Leak, Neuron, readout};
+use crate::simd::lists::MOST;
 use crate::simd::{Isa, Row};
 use crate::spikes::{Input, Shape};
 use crate::trace::Trace;
@@ -35,7 +38,9 @@ pub(crate) enum PackedLayer {
 #[derive(Debug, Clone)]
 pub struct Packed {
     architecture: Arc<Architecture>,
-    neuron: Neuron,
+    leak: Leak,
+    /// The neurons of each layer; none for a pool.
+    neurons: Vec<Option<Neuron>>,
     isa: Isa,
     pub(crate) layers: Vec<PackedLayer>,
     /// Which dropout mask acts on each layer's output.
@@ -105,11 +110,13 @@ impl Packed {
                     PackedLayer::Full(Full::new(layer.input, outputs, weights, i == 0))
                 }
             });
-            let masked = matches!(layer.kind, LayerKind::Conv | LayerKind::Full);
+            let masked = layer.kind.takes_dropout();
             masks.push(masked.then_some(hidden));
             hidden += usize::from(masked);
         }
-        Ok(Packed { architecture, neuron: network.neuron, isa, layers, masks })
+        let neurons = (0..layers.len()).map(|layer| network.neuron(layer)).collect();
+        let leak = network.leak().clone();
+        Ok(Packed { architecture, leak, neurons, isa, layers, masks })
     }
 
     /// Packs again, in place, a network whose weights changed; refuses weights that are not finite.
@@ -119,7 +126,7 @@ impl Packed {
     pub fn update(&mut self, network: &Network) -> Result<(), NetworkError> {
         assert_eq!(network.architecture, *self.architecture, "a network of another architecture");
         network.check()?;
-        self.neuron = network.neuron;
+        self.set_leak(network);
         for (packed, layer) in self.layers.iter_mut().zip(self.architecture.layers()) {
             let weights = layer_weights(network, layer);
             match packed {
@@ -136,9 +143,39 @@ impl Packed {
         &self.architecture
     }
 
-    /// The neuron.
-    pub fn neuron(&self) -> Neuron {
-        self.neuron
+    /// Where the network leaks.
+    pub fn leak(&self) -> &Leak {
+        &self.leak
+    }
+
+    /// Takes over the leak and threshold of a network; the weights stay as they are packed.
+    ///
+    /// # Panics
+    /// If the network has another architecture.
+    pub fn set_leak(&mut self, network: &Network) {
+        assert_eq!(network.architecture, *self.architecture, "a network of another architecture");
+        self.leak = network.leak().clone();
+        self.neurons = (0..self.layers.len()).map(|layer| network.neuron(layer)).collect();
+    }
+
+    fn neuron(&self, layer: usize) -> Neuron {
+        self.neurons[layer].expect("conv, fully connected and output layers have neurons of their own")
+    }
+
+    /// The most time steps that a sample can have, and the layer that allows no more: its lists of events
+    /// must be such that 32 bits number them, whoever fires.
+    pub fn most_steps(&self) -> (usize, &str) {
+        let limits =
+            self.architecture.layers().iter().zip(&self.layers).enumerate().map(|(i, (layer, packed))| {
+                let neurons = layer.input.neurons() * if i == 0 { 2 } else { 1 };
+                let most = match packed {
+                    PackedLayer::Conv(conv) => conv.most_steps().min(MOST / neurons),
+                    PackedLayer::Pool => MOST / neurons,
+                    PackedLayer::Full(_) => MOST / (GROUP * neurons),
+                };
+                (most.min(usize::from(u16::MAX)), layer.name.as_str())
+            });
+        limits.min_by_key(|&(most, _)| most).expect("a network has layers")
     }
 
     /// The instruction set.
@@ -156,8 +193,8 @@ impl Packed {
         mask.map_or((None, 1.0), |mask| (Some(mask.keep.as_slice()), mask.scale))
     }
 
-    fn dynamics(&self, scale: f32) -> Dynamics {
-        Dynamics { scale, lambda: self.neuron.lambda() as f32, v_th: self.neuron.v_th }
+    fn dynamics(&self, layer: usize, scale: f32) -> Dynamics {
+        Dynamics::of(self.neuron(layer), scale)
     }
 
     /// Runs the workspace's first `count` traces, whose input and masks are set.
@@ -165,7 +202,7 @@ impl Packed {
         for i in 0..self.layers.len() {
             match &self.layers[i] {
                 PackedLayer::Full(full) => self.forward_full(full, i, workspace, count),
-                _ => {
+                PackedLayer::Conv(_) | PackedLayer::Pool => {
                     for trace in &mut workspace.traces[..count] {
                         self.forward_local(i, trace, &mut workspace.conv);
                     }
@@ -187,7 +224,7 @@ impl Packed {
                     (None, Input::Ternary { spikes, .. }) => ConvInput::Spikes(spikes, None),
                     (None, Input::Real { values, steps, .. }) => ConvInput::Real(values, *steps),
                 };
-                let dynamics = self.dynamics(scale);
+                let dynamics = self.dynamics(i, scale);
                 conv.forward(self.isa, dynamics, &input, workspace, &mut above[0], &mut trace.squares[i]);
             }
             PackedLayer::Pool => {
@@ -216,7 +253,7 @@ impl Packed {
             match (i, &trace.input) {
                 (0, Input::Ternary { spikes, .. }) => rows.build(spikes, None),
                 (0, Input::Real { .. }) => {}
-                _ => rows.build(&trace.spikes[i - 1], self.input_mask(trace, i).0),
+                (1.., _) => rows.build(&trace.spikes[i - 1], self.input_mask(trace, i).0),
             }
         }
         let sources: Vec<FullSource> = traces
@@ -224,18 +261,21 @@ impl Packed {
             .zip(step_rows.iter())
             .map(|(trace, rows)| match (i, &trace.input) {
                 (0, Input::Real { values, steps, .. }) => FullSource::Real(values, *steps),
-                _ => FullSource::Spikes(rows, self.input_mask(trace, i).1),
+                (0, Input::Ternary { .. }) | (1.., _) => {
+                    FullSource::Spikes(rows, self.input_mask(trace, i).1)
+                }
             })
             .collect();
         full.currents(self.isa, &sources, currents);
         for (trace, current) in traces.iter_mut().zip(currents.iter()) {
             let steps = trace.steps();
             if i + 1 == self.layers.len() {
-                let lambda = self.neuron.lambda() as f32;
-                trace.prediction = full.output(lambda, steps, current, &mut trace.signal);
+                full.signal(steps, current, &mut trace.signal);
+                trace.prediction =
+                    readout::predict(&trace.signal, self.architecture.classes(), self.neuron(i).tau);
             } else {
                 let (out, squares) = (&mut trace.spikes[i], &mut trace.squares[i]);
-                full.fire(self.isa, self.dynamics(1.0), steps, current, out, squares);
+                full.fire(self.isa, self.dynamics(i, 1.0), steps, current, out, squares);
             }
         }
     }
@@ -249,7 +289,7 @@ impl Packed {
                 let shape = Shape { channels: 2 * layer.input.channels, ..layer.input };
                 spiked.events.build(self.isa, shape, spikes, None);
             }
-            _ => {
+            (1.., _) => {
                 let keep = self.input_mask(trace, i).0;
                 spiked.events.build(self.isa, layer.input, &trace.spikes[i - 1], keep);
             }
@@ -257,7 +297,8 @@ impl Packed {
         true
     }
 
-    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`, in place of what `gradient` holds.
+    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`, in place of what `gradient`
+    /// holds.
     pub(crate) fn backward(
         &self,
         workspace: &mut Workspace,
@@ -280,7 +321,7 @@ impl Packed {
         }
         let lengths = self.layers[..first_full].iter().filter_map(|layer| match layer {
             PackedLayer::Conv(conv) => Some(conv.gradient_len()),
-            _ => None,
+            PackedLayer::Pool | PackedLayer::Full(_) => None,
         });
         let lengths: Vec<usize> = lengths.collect();
         conv.resize_with(lengths.len(), Vec::new);
@@ -298,10 +339,10 @@ impl Packed {
         }
     }
 
-    fn decay(&self, mode: Gradient) -> f32 {
+    fn decay(&self, layer: usize, mode: Gradient) -> f32 {
         match mode {
             Gradient::StraightThrough => 1.0,
-            Gradient::Exact => self.neuron.lambda() as f32,
+            Gradient::Exact => self.neuron(layer).lambda() as f32,
         }
     }
 
@@ -325,9 +366,9 @@ impl Packed {
             .collect();
         let inputs = listed.iter().zip(lower.iter()).map(|(listed, lower)| listed.then_some(&lower.events));
         let inputs: Vec<Option<&Events>> = inputs.collect();
-        let real = traces.iter().map(|trace| match &trace.input {
-            Input::Real { values, .. } if i == 0 => values.as_slice(),
-            _ => &[],
+        let real = traces.iter().map(|trace| match (i, &trace.input) {
+            (0, Input::Real { values, .. }) => values.as_slice(),
+            (0, Input::Ternary { .. }) | (1.., _) => &[],
         });
         let (real, steps) = (real.collect::<Vec<_>>(), traces[0].steps());
         full.start_record(&inputs, &real, steps, record);
@@ -339,7 +380,7 @@ impl Packed {
                     (f64::from(p) - target) / (steps as f64 * batch as f64)
                 };
                 let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
-                full.output_d(&error, scale, self.decay(mode), image, record);
+                full.output_d(&error, scale, self.decay(i, mode), image, record);
             } else {
                 let up = self.upstream(trace, i, upper, scale, mode);
                 full.hidden_d(self.isa, &up, derivatives, image, record);
@@ -370,9 +411,9 @@ impl Packed {
     ) -> Upstream<'a> {
         Upstream {
             spikes: &trace.spikes[i],
-            lambda: self.neuron.lambda(),
-            v_th: self.neuron.v_th,
-            decay: self.decay(mode),
+            lambda: self.neuron(i).lambda(),
+            v_th: self.neuron(i).v_th,
+            decay: self.decay(i, mode),
             scale,
             events: &spiked.events,
             gradient: &spiked.gradient,
@@ -391,16 +432,16 @@ impl Packed {
     ) {
         let Workspace { traces, conv: buffers, upper, lower, floats, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
-        let listed = self.list_input(trace, i, lower);
+        self.list_input(trace, i, lower);
         make_room(&mut lower.gradient, lower.events.len());
         let scale = self.input_mask(trace, i).1;
         match &self.layers[i] {
             PackedLayer::Conv(conv) => {
                 *next -= 1;
-                let mut input = match &trace.input {
-                    Input::Real { values, .. } if !listed => ConvEvents::Real(values),
-                    _ if i == 0 => ConvEvents::Events(&lower.events, &mut []),
-                    _ => ConvEvents::Events(&lower.events, &mut lower.gradient),
+                let mut input = match (i, &trace.input) {
+                    (0, Input::Real { values, .. }) => ConvEvents::Real(values),
+                    (0, Input::Ternary { .. }) => ConvEvents::Events(&lower.events, &mut []),
+                    (1.., _) => ConvEvents::Events(&lower.events, &mut lower.gradient),
                 };
                 let up = self.upstream(trace, i, upper, scale, mode);
                 conv.backward(self.isa, &up, &mut input, buffers, &mut gradients[*next]);

@@ -17,7 +17,8 @@
 //! polynomials in single precision, written with separate multiplications and additions: every machine and
 //! instruction set gives the same bits, and a loop over lanes vectorises.
 
-/// What a random number is for. Two purposes never share a number. The discriminants are part of every result.
+/// What a random number is for. Two purposes never share a number. The discriminants are part of every
+/// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
@@ -46,8 +47,8 @@ pub enum Purpose {
 /// Blocks that the bulk functions compute side by side.
 pub const LANES: usize = 16;
 
-/// One word of [`LANES`] blocks: 32 bits each, in the low half. Two vectors of 512 bits; the multiplication of
-/// 32 by 32 bits that Philox is made of reads exactly these halves, so no lane is ever shuffled.
+/// One word of [`LANES`] blocks: 32 bits each, in the low half. Two vectors of 512 bits; the multiplication
+/// of 32 by 32 bits that Philox is made of reads exactly these halves, so no lane is ever shuffled.
 pub type Lanes = [u64; LANES];
 
 const MULTIPLIER: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -217,8 +218,8 @@ fn box_muller(radius: u32, angle: u32) -> [f32; 2] {
     [r * cosine, r * sine]
 }
 
-/// Natural logarithm of a normal number, within 1.2e-7 of the largest of 1 and the result: a polynomial about 1
-/// after the power of two is taken out.
+/// Natural logarithm of a normal number, within 1.2e-7 of the largest of 1 and the result: a polynomial about
+/// 1 after the power of two is taken out.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
     let exponent = (x.to_bits() as i32).wrapping_sub(0x3F35_04F3) >> 23;

@@ -117,7 +117,8 @@ impl Spikes {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Spikes of +1 and -1: channel `c` of the train is a positive spike of the image's channel `c`,
-    /// channel `C + c` a negative one (`C` = `shape.channels`). A neuron has at most one of the two at a step.
+    /// channel `C + c` a negative one (`C` = `shape.channels`). A neuron has at most one of the two at a
+    /// step.
     Ternary {
         /// Size of the image.
         shape: Shape,
@@ -172,6 +173,21 @@ impl Input {
             Input::Ternary { spikes, .. } => spikes.steps(),
             Input::Real { steps, .. } => *steps,
         }
+    }
+}
+
+#[cfg(test)]
+impl Spikes {
+    /// Spikes that each neuron fires with probability `rate` at each step.
+    pub(crate) fn random(shape: Shape, steps: usize, rate: f32, seed: u64) -> Self {
+        use crate::philox::{Purpose, Stream};
+        let mut spikes = Spikes::new(shape.pixels(), steps, shape.channels);
+        let stream = Stream::new(seed, Purpose::Benchmark, 0, 0);
+        for i in (0..shape.neurons() * steps).filter(|&i| stream.uniform_at(i) < rate) {
+            let (pixel, rest) = (i % shape.pixels(), i / shape.pixels());
+            spikes.set(pixel, rest % steps, rest / steps);
+        }
+        spikes
     }
 }
 

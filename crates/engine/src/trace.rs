@@ -2,6 +2,7 @@
 
 use crate::architecture::{Architecture, LayerKind};
 use crate::masks::Masks;
+use crate::neuron::readout;
 use crate::spikes::{Input, Spikes};
 use std::sync::Arc;
 
@@ -56,13 +57,7 @@ impl Trace {
 
     /// The predicted class: the largest prediction, the lowest index on a tie.
     pub fn class(&self) -> usize {
-        let mut best = 0;
-        for (i, &p) in self.prediction.iter().enumerate() {
-            if p > self.prediction[best] {
-                best = i;
-            }
-        }
-        best
+        readout::class(&self.prediction)
     }
 
     /// Sum over the outputs of `(p - onehot)^2`.
@@ -110,14 +105,14 @@ impl Trace {
         let mut synops = Vec::new();
         for (i, layer) in layers.iter().enumerate() {
             // Events of each pixel over all steps and channels that reach this layer.
-            let events = match i {
-                0 => input_events(&self.input),
-                _ if layers[i - 1].kind == LayerKind::Pool => spike_events(&self.spikes[i - 1], None),
-                _ => {
-                    let keep = self.masks.get(mask).map(|m| m.keep.as_slice());
-                    mask += 1;
-                    spike_events(&self.spikes[i - 1], keep)
-                }
+            let events = if i == 0 {
+                input_events(&self.input)
+            } else if layers[i - 1].kind.takes_dropout() {
+                let keep = self.masks.get(mask).map(|m| m.keep.as_slice());
+                mask += 1;
+                spike_events(&self.spikes[i - 1], keep)
+            } else {
+                spike_events(&self.spikes[i - 1], None)
             };
             match layer.kind {
                 LayerKind::Pool => {}

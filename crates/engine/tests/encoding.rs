@@ -1,10 +1,10 @@
 //! The encoder and the noise: equal to their plain twin, and with the statistics they promise.
 //!
-//! Everything is seeded, so a test passes always or never; the bounds are those of a fresh draw, at 5 standard
-//! errors or a chi-squared tail of 1e-6, so that another seed would pass too.
+//! Everything is seeded, so a test passes always or never; the bounds are those of a fresh draw, at 5
+//! standard errors or a chi-squared tail of 1e-6, so that another seed would pass too.
 
 use leaklab_engine::encode::{Encoder, Encoding, encode, twin};
-use leaklab_engine::noise::{Noise, NoiseSetting, SEVERITIES, Scenario};
+use leaklab_engine::noise::{Colour, Noise, NoiseSetting, SEVERITIES, Scenario};
 use leaklab_engine::philox::{Purpose, Stream, shuffle};
 use leaklab_engine::{Input, Isa, Shape};
 use rayon::prelude::*;
@@ -48,7 +48,14 @@ fn all_settings() -> impl Iterator<Item = Option<NoiseSetting>> {
     let noisy = SEVERITIES.iter().flat_map(|&(noise, scenario, levels)| {
         [levels[1], levels[7]].map(|level| Some(NoiseSetting::new(noise, scenario, level).unwrap()))
     });
-    std::iter::once(None).chain(noisy)
+    let coloured = COLOURS.iter().map(|colour| Some(coloured(colour, 0.7)));
+    std::iter::once(None).chain(noisy).chain(coloured)
+}
+
+const COLOURS: [&str; 6] = ["white", "0.5", "3", "30", "frozen", "blue"];
+
+fn coloured(colour: &str, sigma: f32) -> NoiseSetting {
+    NoiseSetting::coloured(colour.parse().unwrap(), sigma).unwrap()
 }
 
 /// Odd sizes, more channels than a word holds, dirty buffers, every instruction set, noise and encoder.
@@ -93,7 +100,12 @@ fn severity_zero_is_exactly_clean() {
 /// The same spikes in whatever order, on however many threads and in whatever buffer they are made.
 #[test]
 fn spikes_depend_on_nothing_else() {
-    let setting = NoiseSetting::new(Noise::Gaussian, Scenario::Pixel, 0.3).unwrap();
+    for setting in ["white", "3", "frozen", "blue"].map(|colour| coloured(colour, 0.3)) {
+        depend_on_nothing_else(setting);
+    }
+}
+
+fn depend_on_nothing_else(setting: NoiseSetting) {
     let encoding = Encoding::clean(12).with_noise(Some(setting));
     let images: Vec<Vec<f32>> = (0..40).map(|i| image(SHAPE, i)).collect();
     let one = |sample: u32| encoded(&images[sample as usize], SHAPE, &encoding, 1, sample);
@@ -127,7 +139,8 @@ fn limit(degrees: f64) -> f64 {
     degrees * (1.0 - h + 4.753 * h.sqrt()).powi(3)
 }
 
-/// Rate and sign: for every pixel value, the count of spikes is binomial with `p = |x|` and all have x's sign.
+/// Rate and sign: for every pixel value, the count of spikes is binomial with `p = |x|` and all have x's
+/// sign.
 #[test]
 fn rate_and_sign() {
     let (time_steps, shape) = (2000, Shape { channels: 1, height: 8, width: 32 });
@@ -285,4 +298,55 @@ fn device_noises_do_what_they_say() {
     let places = |values: &[f32]| (0..1024).filter(|&p| fixed(values, p, 1.0)).collect::<Vec<_>>();
     assert_eq!(places(&stuck), places(&spikes(Noise::StuckPixel, Scenario::Pixel, 0.4, 9)), "one device");
     assert_ne!(places(&salted), places(&spikes(Noise::SaltAndPepper, Scenario::Pixel, 0.4, 9)));
+}
+
+/// White noise by its colour is `gaussian/pixel`, bit for bit, and level 0 of any colour is clean.
+#[test]
+fn white_is_gaussian_on_pixels() {
+    let image = image(SHAPE, 2);
+    let plain = NoiseSetting::new(Noise::Gaussian, Scenario::Pixel, 1.6).unwrap();
+    assert_eq!(plain, coloured("white", 1.6));
+    let show = |setting| encoded(&image, SHAPE, &Encoding::clean(21).with_noise(Some(setting)), 3, 4);
+    let clean = encoded(&image, SHAPE, &Encoding::clean(21), 3, 4);
+    assert!(show(plain) == show(coloured("white", 1.6)) && show(plain) != clean);
+    for colour in COLOURS {
+        assert!(show(coloured(colour, 0.0)) == clean, "{colour}");
+        assert!(colour == "white" || show(coloured(colour, 1.6)) != show(plain), "{colour}");
+    }
+}
+
+/// Mean, variance at every step and correlation between any two steps are those of the definition.
+///
+/// Over `m` independent pixels, the mean product of two standard normals of correlation r has the variance
+/// `(1 + r^2)/m`, which is at most `2/m`; five standard errors of that.
+#[test]
+fn coloured_noise_has_its_autocorrelation() {
+    const STEPS: usize = 12;
+    const PIXELS: u32 = 40_000;
+    let sigma = 1.7;
+    for colour in COLOURS {
+        let setting = coloured(colour, sigma);
+        let mut products = [[0.0; STEPS]; STEPS];
+        let mut sums = [0.0; STEPS];
+        for pixel in 0..PIXELS {
+            let train = twin::gaussian_train(setting, STEPS, 5, 1, 9, pixel);
+            let x: Vec<f64> = train.iter().map(|&x| f64::from(x) / f64::from(sigma)).collect();
+            for a in 0..STEPS {
+                sums[a] += x[a];
+                for b in 0..=a {
+                    products[a][b] += x[a] * x[b];
+                }
+            }
+        }
+        let m = f64::from(PIXELS);
+        let colour: Colour = colour.parse().unwrap();
+        for a in 0..STEPS {
+            assert!((sums[a] / m).abs() < 5.0 / m.sqrt(), "{colour}: mean at step {a}");
+            for b in 0..=a {
+                let (found, r) = (products[a][b] / m, colour.correlation(a - b));
+                let bound = 5.0 * ((1.0 + r * r) / m).sqrt();
+                assert!((found - r).abs() < bound, "{colour}: steps {b} and {a}: {found}, not {r}");
+            }
+        }
+    }
 }

@@ -10,8 +10,8 @@ use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::simd::add_random_rows;
 use leaklab_engine::{
-    Architecture, Gradient, Input, InputError, Isa, LayerKind, Masks, Network, NetworkError, Neuron, Packed,
-    Scratch, infer, train_batch,
+    Architecture, Gradient, Input, InputError, Isa, LayerKind, Masks, Network, NetworkError, Packed, Scratch,
+    infer, train_batch,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -188,7 +188,10 @@ pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Resul
         let mut scale = 1.0;
         let mut found = 0.0;
         for _ in 0..24 {
-            let mut part = Network::new(cut.clone(), network.neuron);
+            // The layers up to this one keep their leak; those above are cut off.
+            let mut leak = network.leak().clone();
+            leak.layer_tau.retain(|name, _| cut.hidden().iter().any(|layer| layer.name == *name));
+            let mut part = Network::new(cut.clone(), leak, network.v_th())?;
             for (w, o) in network.weights[range.clone()].iter_mut().zip(&original) {
                 *w = o * scale as f32;
             }
@@ -241,7 +244,8 @@ fn ceiling(isa: Isa, threads: usize) -> f64 {
     })
 }
 
-/// Times inference and training of `network` on `images` (used in turn; synthetic pictures if there are none).
+/// Times inference and training of `network` on `images` (used in turn; synthetic pictures if there are
+/// none).
 pub fn run(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Result<Report, BenchError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
@@ -324,10 +328,9 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
     encoding_times.sort_by(f64::total_cmp);
     let sample: Vec<Vec<f32>> = images.iter().take(8).cloned().collect();
     let rates = spike_rates(&packed, time_steps, &sample)?;
-    let Neuron { tau, .. } = network.neuron;
     Ok(Report {
         network: network.architecture.to_string(),
-        tau: tau.to_string(),
+        tau: network.leak().to_string(),
         time_steps,
         batch,
         threads: settings.threads,

@@ -7,8 +7,8 @@ use leaklab_engine::{Architecture, InputError, LayerKind, Packed, Scratch, Trace
 use leaklab_record::metrics::LayerEpoch;
 use rayon::ThreadPool;
 
-/// The epoch that evaluation encodes with. Training counts from 1, so no spike of an evaluation was trained on, and every
-/// evaluation of an image with one seed sees the same spikes.
+/// The epoch that evaluation encodes with. Training counts from 1, so no spike of an evaluation was trained
+/// on, and every evaluation of an image with one seed sees the same spikes.
 pub const EVALUATION_EPOCH: u32 = 0;
 
 /// Images between two reports of progress.
@@ -40,7 +40,7 @@ impl Evaluation {
     /// The accuracy with its interval (Wilson, 95 %).
     pub fn interval(&self) -> Estimate {
         let nothing = Estimate { mean: 0.0, low: 0.0, high: 1.0 };
-        statistics::wilson(self.correct, self.images).unwrap_or(nothing)
+        statistics::wilson(self.correct as f64, self.images).unwrap_or(nothing)
     }
 
     /// The evaluation for programs: the program's `--json` and Python's dict.
@@ -83,8 +83,9 @@ impl Measured {
     }
 }
 
-/// Shows every image of `split` to the network. `progress` is told how many are done and answers whether to go on; if not,
-/// the result is `None`. Sums are taken in the order of the images, whatever the number of threads.
+/// Shows every image of `split` to the network. `progress` is told how many are done and answers whether to
+/// go on; if not, the result is `None`. Sums are taken in the order of the images, whatever the number of
+/// threads.
 pub fn evaluate(
     packed: &Packed,
     architecture: &Architecture,
@@ -124,7 +125,8 @@ pub fn evaluate(
     Ok(Some(sums.finish(architecture, steps)))
 }
 
-/// How a run presents a data set outside training: its normalisation, encoder and seed, no augmentation, no noise.
+/// How a run presents a data set outside training: its normalisation, encoder and seed, no augmentation, no
+/// noise.
 pub fn presentation(config: &crate::config::RunConfig, dataset: &Dataset) -> Presentation {
     use crate::data::Normaliser;
     use leaklab_engine::{Isa, encode::Encoding};
@@ -173,7 +175,9 @@ impl Sums {
             let neuron_steps = (layer.output.neurons() * steps) as f64 * images;
             let synops = match layer.kind {
                 LayerKind::Pool => None,
-                _ => weighted.next().map(|&n| n as f64 / images),
+                LayerKind::Conv | LayerKind::Full | LayerKind::Output => {
+                    weighted.next().map(|&n| n as f64 / images)
+                }
             };
             if matches!(layer.kind, LayerKind::Conv | LayerKind::Full) {
                 spikes += self.spikes[i];
@@ -181,7 +185,7 @@ impl Sums {
             }
             layers.push(LayerEpoch {
                 name: layer.name.clone(),
-                kind: kind_name(layer.kind).to_owned(),
+                kind: layer.kind.to_string(),
                 spike_rate: self.spikes.get(i).map(|&n| n as f64 / neuron_steps),
                 synops,
                 weighted_input_norm: self.norms.get(i).map(|sum| sum / images),
@@ -195,15 +199,5 @@ impl Sums {
             synops: self.synops.iter().sum::<u64>() as f64 / images,
             layers,
         }
-    }
-}
-
-/// A layer's kind in files and tables.
-pub fn kind_name(kind: LayerKind) -> &'static str {
-    match kind {
-        LayerKind::Conv => "conv",
-        LayerKind::Pool => "pool",
-        LayerKind::Full => "full",
-        LayerKind::Output => "output",
     }
 }

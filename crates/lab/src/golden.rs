@@ -1,27 +1,37 @@
-//! Reference cases: complete networks with every value they must give, made by an independent program in double
-//! precision. Nine of them are embedded, so that any machine can check its engine with `leaklab selftest`.
+//! Reference cases: complete networks with every value they must give, made by an independent program in
+//! double precision. Thirteen of them are embedded, so that any machine can check its engine with `leaklab
+//! selftest`.
 
 use leaklab_engine::{
-    Architecture, Gradient, Input, InputError, Isa, Masks, Network, Neuron, Packed, Scratch, Trace, infer,
+    Architecture, Gradient, Input, InputError, Isa, Leak, Masks, Network, Packed, Scratch, Tau, Trace, infer,
     train_batch,
 };
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Embeds the cases of these names.
+macro_rules! embedded {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_bytes!(concat!("../assets/golden/", $name, ".safetensors")) as &[u8])),*]
+    };
+}
 
 /// The embedded cases, by name.
-pub const EMBEDDED: [(&str, &[u8]); 9] = [
-    ("if_conv", include_bytes!("../../engine/tests/golden/if_conv.safetensors")),
-    ("lif_conv", include_bytes!("../../engine/tests/golden/lif_conv.safetensors")),
-    ("lif_conv_exact", include_bytes!("../../engine/tests/golden/lif_conv_exact.safetensors")),
-    ("lif_dropout", include_bytes!("../../engine/tests/golden/lif_dropout.safetensors")),
-    ("lif_fc", include_bytes!("../../engine/tests/golden/lif_fc.safetensors")),
-    ("lif_noisy_input", include_bytes!("../../engine/tests/golden/lif_noisy_input.safetensors")),
-    ("lif_threshold", include_bytes!("../../engine/tests/golden/lif_threshold.safetensors")),
-    (
-        "odd_pool_dropout_exact",
-        include_bytes!("../../engine/tests/golden/odd_pool_dropout_exact.safetensors"),
-    ),
-    ("three_channels", include_bytes!("../../engine/tests/golden/three_channels.safetensors")),
+pub const EMBEDDED: [(&str, &[u8]); 13] = embedded![
+    "if_conv",
+    "lif_conv",
+    "lif_conv_exact",
+    "lif_dropout",
+    "lif_fc",
+    "lif_noisy_input",
+    "lif_threshold",
+    "odd_pool_dropout_exact",
+    "three_channels",
+    "leak_by_layer",
+    "leak_by_layer_exact",
+    "leak_hidden_only",
+    "leak_readout_only",
 ];
 
 /// Largest relative differences that a correct float32 engine may show.
@@ -43,18 +53,43 @@ pub struct GoldenError {
 struct Settings {
     network: String,
     time_steps: usize,
-    tau: Tau,
+    tau: Steps,
+    #[serde(default)]
+    layer_tau: BTreeMap<String, Steps>,
+    readout_tau: Option<Steps>,
     v_th: f32,
     gradient: String,
     loss: f64,
     synops_per_image: Option<Vec<f64>>,
 }
 
+/// A time constant as JSON has it: a number, or "inf".
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Tau {
-    Steps(f64),
+enum Steps {
+    Number(f64),
     Word(String),
+}
+
+impl Steps {
+    fn tau(&self) -> Result<Tau, String> {
+        match self {
+            Steps::Number(steps) => Tau::new(*steps),
+            Steps::Word(word) => word.parse(),
+        }
+        .map_err(|e| e.to_string())
+    }
+}
+
+impl Settings {
+    fn leak(&self) -> Result<Leak, String> {
+        let layers = self.layer_tau.iter().map(|(name, steps)| Ok((name.clone(), steps.tau()?)));
+        Ok(Leak {
+            tau: self.tau.tau()?,
+            layer_tau: layers.collect::<Result<_, String>>()?,
+            readout_tau: self.readout_tau.as_ref().map(Steps::tau).transpose()?,
+        })
+    }
 }
 
 /// A network, what it is shown and what it must give.
@@ -147,19 +182,14 @@ impl Case {
         let header = metadata.metadata().as_ref().and_then(|m| m.get("golden")).ok_or(not_golden)?;
         let settings: Settings = serde_json::from_str(header).map_err(|e| format!("header 'golden': {e}"))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
-        let tau = match &settings.tau {
-            Tau::Steps(tau) => *tau,
-            Tau::Word(word) if word == "inf" => f64::INFINITY,
-            Tau::Word(word) => return Err(format!("tau is '{word}'; expected a number or \"inf\"")),
-        };
         let mode = match settings.gradient.as_str() {
             "straight-through" => Gradient::StraightThrough,
             "exact" => Gradient::Exact,
             other => return Err(format!("gradient is '{other}'; expected straight-through or exact")),
         };
         let architecture = Architecture::parse(&settings.network).map_err(|e| e.to_string())?;
-        let neuron = Neuron::new(tau, settings.v_th).map_err(|e| e.to_string())?;
-        let mut network = Network::new(architecture, neuron);
+        let leak = settings.leak()?;
+        let mut network = Network::new(architecture, leak, settings.v_th).map_err(|e| e.to_string())?;
         let mut gradients = Vec::new();
         for parameter in network.architecture.parameters().to_vec() {
             let weights: Vec<f32> =

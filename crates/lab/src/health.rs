@@ -1,18 +1,20 @@
-//! Is a run going anywhere? What is looked at after an epoch (and at the first batch of each), and the words for it.
+//! Is a run going anywhere? What is looked at after an epoch (and at the first batch of each), and the words
+//! for it.
 //!
-//! The paper sees training fail below tau = 30, activity dying out layer by layer: this is where that is noticed.
+//! The paper sees training fail below tau = 30, activity dying out layer by layer: this is where that is
+//! noticed.
 
-use leaklab_engine::{Architecture, LayerKind};
+use leaklab_engine::{Architecture, LayerKind, Leak};
 use leaklab_record::health::{FORMAT, Notice, Trouble};
 use leaklab_record::metrics::Epoch;
 
-/// Below this many spikes per neuron and step a layer is silent: a neuron of a network at work fires some hundred
-/// times as often.
+/// Below this many spikes per neuron and step a layer is silent: a neuron of a network at work fires some
+/// hundred times as often.
 pub const SILENT: f64 = 5e-4;
 /// Above this many spikes per neuron and step a layer is saturated.
 pub const SATURATED: f64 = 0.9;
-/// A loss this many times that of a network that says nothing (p = 0, squared error 1), or of the run's first batch
-/// if that was larger, has diverged.
+/// A loss this many times that of a network that says nothing (p = 0, squared error 1), or of the run's first
+/// batch if that was larger, has diverged.
 pub const DIVERGED: f64 = 4.0;
 
 /// What has been noticed so far; nothing is said twice in a row.
@@ -20,14 +22,14 @@ pub const DIVERGED: f64 = 4.0;
 pub struct Health {
     notices: Vec<Notice>,
     first_sse: f64,
-    tau: f64,
+    leak: Leak,
 }
 
 impl Health {
-    /// A run's health from what was recorded before: its notices, and the mean squared error of its first batch (0 if
-    /// it has yet to come).
-    pub fn new(tau: f64, notices: Vec<Notice>, first_sse: f64) -> Self {
-        Health { notices, first_sse: first_sse.max(1.0), tau }
+    /// A run's health from what was recorded before: its notices, and the mean squared error of its first
+    /// batch (0 if it has yet to come).
+    pub fn new(leak: Leak, notices: Vec<Notice>, first_sse: f64) -> Self {
+        Health { notices, first_sse: first_sse.max(1.0), leak }
     }
 
     /// Everything noticed so far.
@@ -67,8 +69,8 @@ impl Health {
         let silent = named(&|rate| rate < SILENT);
         if !silent.is_empty() {
             let (names, list) = describe(&silent);
-            let leak = if self.tau.is_finite() {
-                format!(" (tau = {}: the membrane forgets before it reaches the threshold)", self.tau)
+            let leak = if self.leak.tau.leaks() {
+                format!(" (tau = {}: the membrane forgets before it reaches the threshold)", self.leak)
             } else {
                 String::new()
             };

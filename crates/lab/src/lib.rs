@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod exchange;
 pub mod golden;
 pub mod health;
+pub mod memory;
 pub mod run;
 pub mod study;
 pub mod theory_tables;

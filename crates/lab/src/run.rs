@@ -1,15 +1,13 @@
 //! A run as found on disk: its settings and its trained network.
 
-use crate::config::{ConfigError, RunConfig};
+use crate::config::{Binds, ConfigError, KEYS, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
-use leaklab_engine::{Network, NetworkError};
-use leaklab_record::{
-    Checkpoint, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint, number_text,
-};
+use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
+use leaklab_record::{Checkpoint, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
 use std::path::{Path, PathBuf};
 
 /// Seed of the choice of images under `train_limit` and `test_limit`: the same images for every run.
-const SUBSET_SEED: u64 = 0;
+pub(crate) const SUBSET_SEED: u64 = 0;
 
 /// Why a run could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +27,15 @@ pub enum RunError {
         /// The run.
         path: PathBuf,
     },
+    /// There are no weights of the best epoch.
+    #[error("{}: it has no best.safetensors, the weights of the epoch with the highest test accuracy: no epoch has been evaluated, or the file was removed; without --best the last epoch's are taken", path.display())]
+    NoBest {
+        /// The run.
+        path: PathBuf,
+    },
+    /// The network needs more memory than there is.
+    #[error(transparent)]
+    Memory(#[from] crate::memory::TooLarge),
     /// Weights and settings do not belong together.
     #[error("{}: its weights do not fit its run.toml: {reason}; undo the change of run.toml, or train a new run", path.display())]
     Mismatch {
@@ -36,6 +43,17 @@ pub enum RunError {
         path: PathBuf,
         /// What differs.
         reason: String,
+    },
+    /// The training images are not those that the run was begun with.
+    #[error(
+        "{}: the training images of {dataset} are not those that the run was begun with; put those back, or train a new run",
+        path.display()
+    )]
+    OtherData {
+        /// The run.
+        path: PathBuf,
+        /// The data set.
+        dataset: String,
     },
     /// The data set does not fit the network.
     #[error(
@@ -78,6 +96,8 @@ pub struct TrainedRun {
     pub network: Network,
     /// How far it was trained.
     pub position: Position,
+    /// The leak of its training, if the network is run with another.
+    pub trained_leak: Option<Leak>,
     /// Why the previous checkpoint was taken in place of the last one, if it was. The user must be told.
     pub notice: Option<String>,
 }
@@ -88,14 +108,29 @@ impl TrainedRun {
         let folder = RunFolder::open(path)?;
         let config = read_config(&folder)?;
         let (checkpoint, notice) = match weights {
-            Weights::Best if folder.best().is_file() => (Checkpoint::read(&folder.best())?, None),
-            _ => match checkpoint::find(&folder)? {
+            Weights::Best if !folder.best().is_file() => {
+                return Err(RunError::NoBest { path: path.to_owned() });
+            }
+            Weights::Best => (Checkpoint::read(&folder.best())?, None),
+            Weights::Last => match checkpoint::find(&folder)? {
                 Some(found) => (found.checkpoint, found.instead_of.map(|reason| previous_used(&reason))),
                 None => return Err(RunError::Untrained { path: path.to_owned() }),
             },
         };
         let network = network_of(&config, &checkpoint, path)?;
-        Ok(TrainedRun { folder, config, network, position: checkpoint.header.position, notice })
+        let position = checkpoint.header.position;
+        Ok(TrainedRun { folder, config, network, position, trained_leak: None, notice })
+    }
+
+    /// Runs the trained weights with another leak; nothing but the membranes' decay changes.
+    pub fn change_leak(&mut self, change: &LeakChange) -> Result<(), NetworkError> {
+        let trained = self.network.leak().clone();
+        let leak = trained.changed(change);
+        if leak != trained {
+            self.network = self.network.clone().with_leak(leak)?;
+            self.trained_leak = Some(trained);
+        }
+        Ok(())
     }
 
     /// Loads the run's data set, with its limits.
@@ -118,7 +153,12 @@ pub fn read_config(folder: &RunFolder) -> Result<RunConfig, RunError> {
 
 /// Loads the data set of a run and checks that the network fits it.
 pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
-    let limits = Limits { train: config.train_limit, test: config.test_limit, seed: SUBSET_SEED };
+    let limits = Limits {
+        train: config.train_limit,
+        test: config.test_limit,
+        validation: config.validation,
+        seed: SUBSET_SEED,
+    };
     let dataset = data::load(&config.dataset, config.data_dir.as_deref(), &limits)?;
     let (input, classes) = (config.network.input(), config.network.classes());
     if input != dataset.shape || classes != dataset.classes {
@@ -135,6 +175,16 @@ pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
     Ok(dataset)
 }
 
+/// The settings of one kind that a checkpoint was made with and that are others now, in words.
+pub(crate) fn changes(config: &RunConfig, checkpoint: &Checkpoint, binds: Binds) -> Vec<String> {
+    let (trained, now) = (&checkpoint.header.settings, config.bound());
+    let said = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
+    KEYS.iter()
+        .filter(|key| key.binds == binds && trained.get(key.name) != now.get(key.name))
+        .map(|key| format!("{} = {}, not {}", key.name, said(trained.get(key.name)), said(now.get(key.name))))
+        .collect()
+}
+
 /// The network of a checkpoint, if it is the one that the settings describe.
 pub(crate) fn network_of(
     config: &RunConfig,
@@ -142,20 +192,12 @@ pub(crate) fn network_of(
     path: &Path,
 ) -> Result<Network, RunError> {
     let mismatch = |reason: String| RunError::Mismatch { path: path.to_owned(), reason };
-    let header = &checkpoint.header;
-    let pairs = [
-        ("network", header.network.clone(), config.network.to_string()),
-        ("tau", header.tau.clone(), number_text(config.tau)),
-        ("v_th", number_text(header.v_th), number_text(f64::from(config.v_th))),
-        ("time_steps", header.time_steps.to_string(), config.time_steps.to_string()),
-        ("seed", header.position.seed.to_string(), config.seed.to_string()),
-    ];
-    for (key, trained, said) in pairs {
-        if trained != said {
-            return Err(mismatch(format!("they were trained with {key} = {trained}, not {said}")));
-        }
+    if let Some(change) = changes(config, checkpoint, Binds::Weights).first() {
+        return Err(mismatch(format!("they were trained with {change}")));
     }
-    let mut network = Network::new(config.network.clone(), config.neuron());
+    crate::memory::check_network(&config.network)?;
+    let network = Network::new(config.network.clone(), config.leak.clone(), config.v_th);
+    let mut network = network.map_err(|e| mismatch(e.to_string()))?;
     for parameter in config.network.parameters() {
         let tensor = checkpoint.tensor(&parameter.name);
         let Tensor { shape, values, .. } =

@@ -1,10 +1,12 @@
-//! The paper's Fig. 2 as tables: the coherence of one neuron on the paper's axis, on a common one, and where the
-//! input is mostly noise, with simulations beside the curves.
+//! The paper's Fig. 2 as tables: the coherence of one neuron on the paper's axis, on a common one, and where
+//! the input is mostly noise, with simulations beside the curves.
 //!
-//! The parameters are the ones that give the paper's picture: I = 1.5, D_I = 0.1, C = V = 1 and leak resistances of
-//! 1, 3 and 10^4. Everything is in units of these, so a frequency is in cycles per unit of time.
+//! The parameters are the ones that give the paper's picture: I = 1.5, D_I = 0.1, C = V = 1 and leak
+//! resistances of 1, 3 and 10^4. Everything is in units of these, so a frequency is in cycles per unit of
+//! time.
 
-use leaklab_record::Table;
+use leaklab_record::tables::CoherenceRow;
+use leaklab_record::{Rows, Table};
 use leaklab_theory::neuron::Shape;
 use leaklab_theory::simulate::{Settings, simulate};
 use leaklab_theory::units::{Membrane, Scale};
@@ -33,8 +35,8 @@ struct Curve {
     name: &'static str,
     neuron: Neuron,
     scale: Scale,
-    /// Lowest angular frequency worth simulating, and how many segments at most: a neuron whose time constant is
-    /// thousands of intervals long is costly, and its estimate sharp, near coherence 1.
+    /// Lowest angular frequency worth simulating, and how many segments at most: a neuron whose time constant
+    /// is thousands of intervals long is costly, and its estimate sharp, near coherence 1.
     lowest: f64,
     most_segments: usize,
 }
@@ -49,7 +51,8 @@ struct Input {
 const SIGNAL: Input = Input { current: 1.5, noise: 0.1 };
 const NOISE: Input = Input { current: 1.0, noise: 1.0 };
 
-/// The tables `fig2_own`, `fig2_physical` and `fig2_noise_driven`, and, if asked for, `NAME_simulation` after each.
+/// The tables `fig2_own`, `fig2_physical` and `fig2_noise_driven`, and, if asked for, `NAME_simulation` after
+/// each.
 pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
     let own = panel(
         "fig2_own",
@@ -165,36 +168,26 @@ fn panel(
     curves: &[Curve],
     omega: impl Fn(&Scale, f64) -> f64,
 ) -> Vec<Table> {
-    let frequency = ("frequency", axis.0, axis.1);
-    let curve_column = ("curve", "", "The neuron.");
-    let mut theory = Table::new(
-        name,
-        title,
-        definition,
-        &[curve_column, frequency, ("coherence", "", "Coherence between stimulus and spike train, 0 to 1.")],
-    );
+    let definition = format!("{definition} Frequency in {}: {}", axis.0, axis.1);
+    let mut theory = Rows::new(title, &definition);
     for curve in curves {
-        for f in logarithmic(range, POINTS.0) {
-            theory.push(vec![curve.name.into(), f.into(), coherence(curve, omega(&curve.scale, f)).into()]);
-        }
+        theory.rows.extend(logarithmic(range, POINTS.0).map(|frequency| CoherenceRow {
+            curve: curve.name.to_owned(),
+            frequency,
+            coherence: coherence(curve, omega(&curve.scale, frequency)),
+            low: None,
+            high: None,
+        }));
     }
-    let Some((range, simulation)) = simulation else { return vec![theory] };
+    let Some((range, simulation)) = simulation else { return vec![theory.table_named(name)] };
 
-    let mut simulated = Table::new(
-        &format!("{name}_simulation"),
-        &format!("{title}: simulation"),
-        &format!(
+    let mut simulated = Rows::new(
+        format!("{title}: simulation"),
+        format!(
             "{definition} Simulated with exact steps and Brownian-bridge crossings, {} Hann segments overlapping by \
              half, bias removed.",
             simulation.segments
         ),
-        &[
-            curve_column,
-            frequency,
-            ("coherence", "", "Estimated coherence."),
-            ("low", "", "Lower end of its 95 % confidence interval."),
-            ("high", "", "Upper end of its 95 % confidence interval."),
-        ],
     );
     for (number, curve) in curves.iter().enumerate() {
         let unit = omega(&curve.scale, 1.0);
@@ -207,19 +200,19 @@ fn panel(
         let estimate = simulate(&curve.neuron, &omegas, &settings).expect("planned settings are sound");
         // The bin nearest to an end of the axis may lie just outside it.
         for point in estimate.points.iter().filter(|p| (range[0]..=range[1]).contains(&p.omega)) {
-            simulated.push(vec![
-                curve.name.into(),
-                (point.omega / unit).into(),
-                point.coherence.into(),
-                point.low.into(),
-                point.high.into(),
-            ]);
+            simulated.rows.push(CoherenceRow {
+                curve: curve.name.to_owned(),
+                frequency: point.omega / unit,
+                coherence: point.coherence,
+                low: Some(point.low),
+                high: Some(point.high),
+            });
         }
         if segments < simulation.segments {
-            simulated.notes.push(format!("{}: {segments} segments.", curve.name));
+            simulated.note(format!("{}: {segments} segments.", curve.name));
         }
     }
-    vec![theory, simulated]
+    vec![theory.table_named(name), simulated.table_named(&format!("{name}_simulation"))]
 }
 
 #[cfg(test)]

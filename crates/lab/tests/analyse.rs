@@ -1,15 +1,16 @@
-//! Analyses of small trained runs: they agree with `evaluate`, depend on nothing they should not, resume, and say plainly what is
-//! wrong.
+//! Analyses of small trained runs: they agree with `evaluate`, depend on nothing they should not, resume, and
+//! say plainly what is wrong.
 
 use leaklab_engine::noise::{Noise, Scenario};
-use leaklab_engine::{Isa, Packed};
+use leaklab_engine::{Isa, LeakChange, Packed, Tau};
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::{Analysis, AnalysisError, Options, analyse};
 use leaklab_lab::config::RunConfig;
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::{self, Control, threads};
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::{ClaimRow, CriticalSummaryRow, RobustnessRow, Table1Row};
+use leaklab_record::{ClaimId, NoiseKey, Row, Rows, Table, Verdict};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ epochs = 2
 train_limit = 200
 test_limit = 70
 batch = 20
+evaluate_train_images = 50
+presentations = 1
 schedule = { after = [], times = 1.0 }
 noise = ["gaussian/pixel", "impulse/channel"]
 "#;
@@ -36,7 +39,8 @@ fn train_run(folder: &Path, tau: &str, seed: u64) -> PathBuf {
 
 fn options(count: usize) -> Options {
     let pool = Arc::new(threads(Some(count)).unwrap());
-    Options { images: None, noise: Vec::new(), weights: Weights::Last, data_dir: None, pool }
+    let leak = LeakChange::default();
+    Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool }
 }
 
 fn all(run: &Path, count: usize) -> Vec<Table> {
@@ -45,6 +49,10 @@ fn all(run: &Path, count: usize) -> Vec<Table> {
 
 fn find<'a>(tables: &'a [Table], name: &str) -> &'a Table {
     tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no table {name}"))
+}
+
+fn rows<R: Row>(tables: &[Table]) -> Vec<R> {
+    Rows::from_table(find(tables, R::TABLE)).unwrap().rows
 }
 
 fn evaluation(run: &Path, noise: Option<(Noise, Scenario, usize)>) -> Evaluation {
@@ -145,7 +153,7 @@ fn goes_on_where_it_was_interrupted() {
     std::fs::write(passes.join("gaussian_pixel_2.json"), &text[..text.len() / 2]).unwrap();
     std::fs::write(passes.join("gaussian_pixel_3.json"), &text).unwrap();
     let old =
-        std::fs::read_to_string(passes.join("clean.json")).unwrap().replace("\"format\":1", "\"format\":0");
+        std::fs::read_to_string(passes.join("clean.json")).unwrap().replace("\"format\":2", "\"format\":0");
     std::fs::write(passes.join("clean.json"), old).unwrap();
     let mut total = 0;
     let repaired = analyse(&run, &Analysis::ALL, &options(2), &mut |advance| {
@@ -174,7 +182,7 @@ fn a_limit_takes_part_of_the_images() {
 fn other_noises_can_be_tested_later() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "30", 5);
-    let device = [(Noise::Deletion, Scenario::Channel), (Noise::Gaussian, Scenario::Pixel)];
+    let device = ["deletion/channel", "gaussian/pixel"].map(|name| name.parse::<NoiseKey>().unwrap());
     let more = Options { noise: device.into(), ..options(2) };
     let tables = analyse(&run, &[Analysis::Robustness], &more, &mut |_| true).unwrap();
     assert_eq!(tables[0].rows.len(), 3 * 9, "gaussian/pixel is not tested twice");
@@ -182,6 +190,55 @@ fn other_noises_can_be_tested_later() {
         tables[0].rows.iter().find(|row| row[0].text() == Some("deletion") && row[2].number() == Some(8.0));
     let noisy = evaluation(&run, Some((Noise::Deletion, Scenario::Channel, 8)));
     assert_eq!(tables[0].cell(row.unwrap(), "sse").number(), Some(noisy.sse));
+}
+
+/// Trained weights run with another leak: the same numbers as an evaluation with it, in a folder of their
+/// own.
+#[test]
+fn another_leak_has_tables_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "inf", 6);
+    let own = all(&run, 2);
+    let change = LeakChange { tau: Some(Tau::new(5.0).unwrap()), ..LeakChange::default() };
+    let options = Options { leak: change.clone(), ..options(2) };
+    let tables = analyse(&run, &[Analysis::Robustness], &options, &mut |_| true).unwrap();
+    assert!(tables[0].notes.iter().any(|note| note == "Trained with tau inf, run with tau 5."));
+    assert_ne!(rows::<RobustnessRow>(&tables)[0].sse, rows::<RobustnessRow>(&own)[0].sse);
+    assert!(run.join("analysis/tau-5/robustness.json").is_file());
+    assert_eq!(Table::read(&run.join("analysis/robustness.json")).unwrap(), *find(&own, "robustness"));
+
+    let mut trained = TrainedRun::open(&run, Weights::Last).unwrap();
+    trained.change_leak(&change).unwrap();
+    let dataset = trained.dataset().unwrap();
+    let packed = Packed::new(&trained.network, Isa::best()).unwrap();
+    let show = presentation(&trained.config, &dataset);
+    let pool = threads(Some(2)).unwrap();
+    let architecture = &trained.network.architecture;
+    let clean = evaluate(&packed, architecture, &show, &dataset.test, &pool, &mut |_| true).unwrap().unwrap();
+    assert_eq!(rows::<RobustnessRow>(&tables)[0].sse, Some(clean.sse));
+}
+
+/// Several presentations are averaged, and each draws fresh spikes.
+#[test]
+fn presentations_are_fresh() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "30", 7);
+    let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();
+    let once = analyse(&run, &[Analysis::Robustness], &options(2), &mut |_| true).unwrap();
+    std::fs::write(run.join("run.toml"), settings.replace("presentations = 1", "presentations = 3")).unwrap();
+    let thrice = analyse(&run, &[Analysis::Robustness], &options(2), &mut |_| true).unwrap();
+    let bits = |tables: &[Table], n: u64| {
+        let all = rows::<leaklab_record::tables::CorrectnessRow>(tables);
+        let of: Vec<_> = all.into_iter().filter(|row| row.presentation == n).map(|row| row.correct).collect();
+        of
+    };
+    assert_eq!(bits(&once, 1), bits(&thrice, 1));
+    assert_ne!(bits(&thrice, 1), bits(&thrice, 2));
+    assert_ne!(bits(&thrice, 2), bits(&thrice, 3));
+    let row = &rows::<RobustnessRow>(&thrice)[5];
+    assert_eq!((row.images, row.presentations), (70, 3));
+    let shown = row.images * row.presentations;
+    assert!((row.accuracy - row.correct as f64 / shown as f64).abs() < 1e-12);
 }
 
 #[test]
@@ -192,43 +249,26 @@ fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
         .into();
     let mut tables: Vec<Table> = runs.iter().flat_map(|run| all(run, 2)).collect();
     let out = folder.path().join("compare");
-    tables.extend(compare_folders(&runs, &out).unwrap());
-    let promised: [(&str, &str); 22] = [
-        (
-            "robustness",
-            "noise scenario severity level images correct accuracy accuracy_low accuracy_high sse",
-        ),
-        ("robustness_summary", "noise scenario area half_severity"),
-        ("generalisation", "epoch train_sse test_sse train_accuracy test_accuracy"),
-        ("generalisation_summary", "quantity value unit epochs"),
-        ("activity", "layer kind neurons spike_rate synops weighted_input_norm dead saturated"),
-        ("activity_summary", "quantity value low high unit"),
-        ("energy", "model operation energy_per_operation spiking dense"),
-        ("input_spectrum", "condition frequency power"),
-        ("input_amplitude", "condition amplitude density curve"),
-        ("critical_frequency", "condition frequency images"),
-        ("critical_frequency_summary", "condition mean low high images left_out white_noise"),
-        ("hidden_spectrum", "condition layer frequency power"),
-        ("raster", "layer neuron step"),
-        ("membrane", "layer neuron step potential"),
-        ("table1", "quantity tau mean standard_error seeds paper unit"),
-        ("robustness_by_tau", "noise scenario severity level tau mean low high seeds"),
-        ("differences", "quantity tau_a tau_b mean low high seeds"),
-        ("generalisation_by_tau", "tau epoch train_sse test_sse"),
-        ("norm_by_tau", "layer tau mean low high"),
-        ("critical_by_tau", "tau condition mean low high seeds paper"),
-        ("tradeoff", "tau synops synops_error energy robustness robustness_error accuracy pareto"),
-        (
-            "claims",
-            "claim statement paper ours low high smallest verdict case reason rule quantity unit seeds",
-        ),
+    tables.extend(compare_folders(&runs, None, &out).unwrap());
+    let names: Vec<&str> = Analysis::ALL.iter().flat_map(|analysis| analysis.tables()).copied().collect();
+    let compared = [
+        "conditions",
+        "runs",
+        "table1",
+        "robustness_by_condition",
+        "generalisation_by_condition",
+        "equal_train_sse",
+        "norm_by_condition",
+        "critical_by_condition",
+        "tradeoff",
+        "contrasts",
+        "claims",
+        "answer",
     ];
-    for (name, columns) in promised {
+    for name in names.into_iter().chain(compared) {
         let table = find(&tables, name);
-        assert!(!table.rows.is_empty(), "{name} is empty");
-        for column in columns.split(' ') {
-            assert!(table.column(column).is_some(), "{name} has no column {column}");
-        }
+        // Two epochs of a small network need not have a training error in common.
+        assert!(!table.rows.is_empty() || name == "equal_train_sse", "{name} is empty");
         for column in &table.columns {
             assert!(!column.description.is_empty(), "{name}.{} has no description", column.name);
         }
@@ -236,16 +276,12 @@ fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
     for run in &runs {
         assert_eq!(Table::read(&run.join("analysis/robustness.json")).unwrap().name, "robustness");
     }
-    let claims = Table::read(&out.join("claims.json")).unwrap();
-    assert!(claims.rows.iter().any(|row| row[0].text() == Some("2 impulse/channel")));
-    let white = find(&tables, "critical_frequency_summary");
+    let claims: Vec<ClaimRow> = Rows::read(&out).unwrap().unwrap().rows;
+    let impulse = "impulse/channel".parse().ok();
+    assert!(claims.iter().any(|row| row.claim == ClaimId::Robustness && row.noise == impulse));
     // T = 12 steps; white noise is well below the Nyquist frequency.
-    assert!(
-        white
-            .rows
-            .iter()
-            .all(|row| white.cell(row, "white_noise").number().is_some_and(|f| f > 0.25 && f < 0.5))
-    );
+    let white = rows::<CriticalSummaryRow>(&tables);
+    assert!(white.iter().all(|row| row.white_noise.is_some_and(|f| f > 0.25 && f < 0.5)));
 }
 
 #[test]
@@ -265,27 +301,28 @@ fn what_is_wrong_is_said_plainly() {
     let said = message(&run);
     assert!(said.contains("format 99") && said.contains("update leaklab"), "{said}");
 
-    let elsewhere = folder.path().join("empty").display().to_string();
-    let moved =
-        settings.replace("dataset = \"digits\"", &format!("dataset = \"mnist\"\ndata_dir = \"{elsewhere}\""));
-    std::fs::write(run.join("run.toml"), moved).unwrap();
-    let said = message(&run);
-    assert!(said.contains("leaklab data fetch mnist"), "{said}");
+    // Settings that the weights belong to cannot be changed afterwards, whatever opens the run.
+    for (key, from, to) in [("dataset", "\"digits\"", "\"mnist\""), ("encoder", "\"signed\"", "\"unsigned\"")]
+    {
+        let edited = settings.replace(&format!("{key} = {from}"), &format!("{key} = {to}"));
+        std::fs::write(run.join("run.toml"), edited).unwrap();
+        let said = message(&run);
+        assert!(said.contains(&format!("they were trained with {key} = {from}, not {to}")), "{said}");
+    }
 
     std::fs::write(run.join("run.toml"), &settings).unwrap();
     std::fs::create_dir_all(run.join("analysis")).unwrap();
     std::fs::write(run.join("analysis/activity.json"), "{\"format\":7}").unwrap();
-    let said =
-        compare_folders(std::slice::from_ref(&run), &folder.path().join("out")).unwrap_err().to_string();
+    let said = compare_folders(std::slice::from_ref(&run), None, &folder.path().join("out"))
+        .unwrap_err()
+        .to_string();
     assert!(said.contains("activity.json") && said.contains("format 7"), "{said}");
     // Analysing again replaces the table, and one run is compared with empty intervals and a note.
     all(&run, 1);
-    let tables = compare_folders(std::slice::from_ref(&run), &folder.path().join("out")).unwrap();
-    let table1 = find(&tables, "table1");
-    assert!(table1.rows.iter().all(|row| table1.cell(row, "standard_error") == &Cell::Empty));
-    assert!(table1.notes.iter().any(|note| note.contains("at least 2 runs")));
-    let claims = find(&tables, "claims");
-    assert!(claims.rows.iter().all(|row| claims.cell(row, "verdict").text() == Some("not enough evidence")));
+    let tables = compare_folders(std::slice::from_ref(&run), None, &folder.path().join("out")).unwrap();
+    assert!(rows::<Table1Row>(&tables).iter().all(|row| row.standard_error.is_none()));
+    assert!(find(&tables, "table1").notes.iter().any(|note| note.contains("at least 2 runs")));
+    assert!(rows::<ClaimRow>(&tables).iter().all(|row| row.verdict == Verdict::NotEnoughEvidence));
 
     for file in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
         let _ = std::fs::remove_file(run.join(file));

@@ -1,5 +1,7 @@
 //! Fetching, from a server of this test on the loopback address.
 
+mod support;
+
 use leaklab_lab::data::fetch::{Download, Event, fetch_file};
 use leaklab_lab::data::unpack::unpack;
 use sha2::{Digest, Sha256};
@@ -164,6 +166,15 @@ fn a_connection_that_breaks_is_taken_up_again() {
 }
 
 #[test]
+fn a_server_that_gives_a_byte_at_a_time_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, starts) = server(Behaviour::HangUp(content(), 1));
+    let message = run(&download(vec![address], &content()), folder.path()).0.unwrap_err();
+    assert!(message.contains("the next fetch resumes there"), "{message}");
+    assert!(starts.lock().unwrap().len() <= 50, "{}", starts.lock().unwrap().len());
+}
+
+#[test]
 fn a_server_that_cannot_resume_starts_over() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("set")).unwrap();
@@ -298,27 +309,13 @@ fn an_archive_that_reaches_out_is_refused_whole() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_reported_and_nothing_is_half_written() {
-    struct Mounted(tempfile::TempDir);
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
-        }
-    }
     let place = tempfile::tempdir().unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=128k", "tmpfs"])
-        .arg(place.path())
-        .stderr(std::process::Stdio::null())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: full disk: a small file system cannot be mounted here");
-        return;
-    }
-    let disk = Mounted(place);
+    let disk = place.path();
+    let Some(_mounted) = support::SmallDisk::mount("full disk", disk, "size=128k") else { return };
     let (address, _) = server(Behaviour::Serve(content()));
-    let message = run(&download(vec![address], &content()), disk.0.path()).0.unwrap_err();
+    let message = run(&download(vec![address], &content()), disk).0.unwrap_err();
     assert!(message.contains("file.bin.partial") && message.contains("No space left"), "{message}");
-    assert!(files(disk.0.path()).is_empty());
+    assert!(files(disk).is_empty());
 
     // Room for the archive, not for what is in it.
     let bytes = archive(&[("big/file", tar::EntryType::Regular, &[0; 500_000])]);
@@ -328,7 +325,7 @@ fn a_full_disk_is_reported_and_nothing_is_half_written() {
         unpacks_to: Some("big".into()),
         ..download(vec![address], &bytes)
     };
-    let message = run(&wanted, disk.0.path()).0.unwrap_err();
+    let message = run(&wanted, disk).0.unwrap_err();
     assert!(message.contains("No space left"), "{message}");
-    assert_eq!(files(disk.0.path()), ["big.tar.gz"]);
+    assert_eq!(files(disk), ["big.tar.gz"]);
 }

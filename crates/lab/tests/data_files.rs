@@ -1,7 +1,9 @@
 //! Whole data sets through their readers.
 //!
-//! The complete sets are looked for in the folder of `LEAKLAB_DATA`, cut-outs of real data in `shared/data` beside
-//! the project; what is not there is skipped aloud.
+//! The complete sets are looked for in the folder of `LEAKLAB_DATA`, cut-outs of real data in `shared/data`
+//! beside the project; what is not there is skipped aloud.
+
+mod support;
 
 use leaklab_lab::data::{Dataset, Limits, TEST_SAMPLES, load, svhn, table, verify};
 use std::path::{Path, PathBuf};
@@ -10,13 +12,13 @@ use std::path::{Path, PathBuf};
 fn complete(name: &str) -> Option<Dataset> {
     let folder = std::env::var_os("LEAKLAB_DATA").map(PathBuf::from);
     let Some(folder) = folder else {
-        eprintln!("SKIPPED: complete {name}: LEAKLAB_DATA is not set");
+        support::say_skipped(&format!("complete {name}"), "LEAKLAB_DATA is not set");
         return None;
     };
     match load(name, Some(&folder), &Limits::NONE) {
         Ok(dataset) => Some(dataset),
         Err(leaklab_lab::data::DataError::Missing { .. }) => {
-            eprintln!("SKIPPED: complete {name}: not in {}", folder.display());
+            support::say_skipped(&format!("complete {name}"), &format!("not in {}", folder.display()));
             None
         }
         Err(error) => panic!("{error}"),
@@ -30,8 +32,12 @@ fn cut_out(name: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    assert!(std::env::var_os("CI").is_none() || !shared.is_dir(), "{} is missing", folder.display());
-    eprintln!("SKIPPED: {name}: {} is not there", folder.display());
+    let missing = format!("{} is not there", folder.display());
+    if shared.is_dir() {
+        support::skip(name, &missing)
+    } else {
+        support::say_skipped(name, &missing)
+    }
     None
 }
 
@@ -137,8 +143,12 @@ fn real_svhn_and_cifar10_cut_outs_load() {
         let svhn = load("svhn", Some(&folder), &Limits::NONE).unwrap();
         assert_eq!((svhn.train.len(), svhn.test.len()), (1083, 949));
         assert!(svhn.train.class_counts(10).iter().all(|&n| n > 30));
-        let part =
-            load("svhn", Some(&folder), &Limits { train: Some(100), test: Some(55), seed: 1 }).unwrap();
+        let part = load(
+            "svhn",
+            Some(&folder),
+            &Limits { train: Some(100), test: Some(55), seed: 1, ..Limits::NONE },
+        )
+        .unwrap();
         assert_eq!(part.train.class_counts(10), [10; 10]);
         assert_eq!(part.test.class_counts(10), [6, 6, 6, 6, 6, 5, 5, 5, 5, 5]);
     }

@@ -1,11 +1,13 @@
-//! Measurements against the golden networks: synaptic operations, norms, spike counts, NeuroBench's numbers, membranes.
+//! Measurements against the golden networks: synaptic operations, norms, spike counts, NeuroBench's numbers,
+//! membranes.
 
-use leaklab_engine::{Architecture, Input, Isa, LayerKind, Network, Neuron, Packed, Scratch, infer};
-use leaklab_lab::analysis::condition::Condition;
+use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, Network, Packed, Scratch, Tau, infer};
 use leaklab_lab::analysis::example::potential;
 use leaklab_lab::analysis::neurobench::{Synapses, dense_macs, footprint};
 use leaklab_lab::analysis::pass::{ActivityPass, Meter, Pass};
+use leaklab_lab::analysis::stimulus::PassKey;
 use leaklab_lab::golden::EMBEDDED;
+use leaklab_record::Stimulus;
 use safetensors::{Dtype, SafeTensors};
 
 /// Every case without dropout, which is for training only.
@@ -47,9 +49,9 @@ impl Golden {
             })
             .collect();
         let tau = settings["tau"].as_f64().unwrap_or(f64::INFINITY);
-        let neuron = Neuron::new(tau, settings["v_th"].as_f64().unwrap() as f32).unwrap();
+        let (leak, v_th) = (Leak::uniform(Tau::new(tau).unwrap()), settings["v_th"].as_f64().unwrap() as f32);
         let architecture = Architecture::parse(settings["network"].as_str().unwrap()).unwrap();
-        let mut network = Network::new(architecture, neuron);
+        let mut network = Network::new(architecture, leak, v_th).unwrap();
         for (key, shape, values) in &arrays {
             if let Some(tensor) = key.strip_prefix("weight.") {
                 network.set_tensor(tensor, shape, values).unwrap();
@@ -76,14 +78,14 @@ impl Golden {
 
     fn pass(&self) -> Pass {
         let packed = Packed::new(&self.network, Isa::best()).unwrap();
-        let mut meter = Meter::new(&self.network, self.steps, Condition::CLEAN, String::new());
+        let mut meter = Meter::new(&self.network, self.steps, PassKey::first(Stimulus::Clean), 1);
         let measured = infer(
             &packed,
             self.steps,
             self.inputs.len(),
             &Scratch::default(),
             |i, input| self.show(i, input),
-            |i, trace| meter.measure(trace, self.labels[i]),
+            |i, trace| meter.measure(trace, self.labels[i], i as u32),
         )
         .unwrap();
         measured.into_iter().for_each(|image| meter.add(image));
@@ -184,7 +186,7 @@ fn membranes_cross_the_threshold_where_neurons_fire() {
     for name in CASES {
         let golden = Golden::load(name);
         let packed = Packed::new(&golden.network, Isa::best()).unwrap();
-        let v_th = f64::from(golden.network.neuron.v_th);
+        let v_th = f64::from(golden.network.v_th());
         let checked = infer(
             &packed,
             golden.steps,
@@ -249,7 +251,7 @@ fn a_network_beyond_all_numbers_is_measured_without_one() {
     // Finite weights, sums beyond f32.
     golden.network.weights.iter_mut().for_each(|w| *w = w.signum() * 3e38);
     let pass = golden.pass();
-    assert_eq!((pass.images, pass.sse), (golden.inputs.len() as u64, None));
+    assert_eq!((pass.images(), pass.sse), (golden.inputs.len() as u64, None));
     let activity = pass.activity.as_ref().unwrap();
     assert!(activity.norms.contains(&None));
     // What is kept on disk reads back the same: nothing in it is infinite or NaN.

@@ -3,23 +3,25 @@
 use crate::convert::{columns, object};
 use crate::dataset::named_noise;
 use crate::fault;
+use crate::network::{leak_change, warn};
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::analysis::{self, Analysis, AnalysisError, Options};
-use leaklab_lab::config::noise_name;
 use leaklab_lab::evaluate as lab;
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::threads as pool;
-use leaklab_record::{RunFolder, Table};
+use leaklab_record::{NoiseKey, RunFolder, Table};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Accuracy of a trained run on its test set, clean or under noise; a dict of images, correct, accuracy,
 /// accuracy_low, accuracy_high, sse, spike_rate, synops and layers.
 #[pyfunction]
-#[pyo3(signature = (run, *, noise=None, scenario=None, severity=0, best=false, train=false, limit=None, data_dir=None, threads=None))]
+#[pyo3(signature = (run, *, noise=None, scenario=None, severity=0, best=false, train=false, limit=None, data_dir=None,
+    threads=None, tau=None, layer_tau=None, readout_tau=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn evaluate<'py>(
     py: Python<'py>,
@@ -32,11 +34,16 @@ pub fn evaluate<'py>(
     limit: Option<usize>,
     data_dir: Option<PathBuf>,
     threads: Option<usize>,
+    tau: Option<f64>,
+    layer_tau: Option<BTreeMap<String, f64>>,
+    readout_tau: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let leak = leak_change(tau, layer_tau, readout_tau)?;
     let named = named_noise(noise, scenario)?;
     let weights = if best { Weights::Best } else { Weights::Last };
-    let (evaluation, epoch, condition) = py.detach(|| -> PyResult<_> {
+    let (evaluation, epoch, condition, notice) = py.detach(|| -> PyResult<_> {
         let mut run = TrainedRun::open(&run, weights).map_err(fault)?;
+        run.change_leak(&leak).map_err(fault)?;
         let place = if train { &mut run.config.train_limit } else { &mut run.config.test_limit };
         *place = limit.or(*place);
         run.config.data_dir = data_dir.or(run.config.data_dir);
@@ -69,19 +76,23 @@ pub fn evaluate<'py>(
             _ => "clean".to_owned(),
         };
         let stopped = || interrupted.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()));
-        Ok((evaluation.ok_or_else(stopped)?, run.position.epoch, condition))
+        Ok((evaluation.ok_or_else(stopped)?, run.position.epoch, condition, run.notice))
     })?;
+    notice.map_or(Ok(()), |notice| warn(py, &notice))?;
     Ok(object(py, &evaluation.object(epoch, &condition))?.cast_into()?)
 }
 
-/// Runs an analysis of a trained run and returns one of its tables as a dict of arrays, ready for ``pandas.DataFrame``.
+/// Runs an analysis of a trained run and returns one of its tables as a dict of arrays, ready for
+/// ``pandas.DataFrame``.
 ///
-/// ``name`` is an analysis (robustness, generalisation, activity, energy) or one of the tables that an analysis
-/// leaves (robustness_summary, input_spectrum, critical_frequency, ...). All tables are written into the run's
-/// ``analysis`` folder; ``tables`` reads them all. ``noise`` lists noises to test besides those of the run's settings, such
-/// as ``["deletion/channel"]``.
+/// ``name`` is an analysis (robustness, generalisation, activity, energy) or one of the tables that an
+/// analysis leaves (robustness_summary, input_spectrum, critical_frequency, ...). All tables are written into
+/// the run's
+/// ``analysis`` folder; ``tables`` reads them all. ``noise`` lists noises to test besides those of the run's
+/// settings, such as ``["deletion/channel"]``.
 #[pyfunction]
-#[pyo3(signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None))]
+#[pyo3(signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None, tau=None,
+    layer_tau=None, readout_tau=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn analyse<'py>(
     py: Python<'py>,
@@ -92,28 +103,24 @@ pub fn analyse<'py>(
     best: bool,
     data_dir: Option<PathBuf>,
     threads: Option<usize>,
+    tau: Option<f64>,
+    layer_tau: Option<BTreeMap<String, f64>>,
+    readout_tau: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let noise = noise.iter().map(|name| noise_name(name).map_err(fault)).collect::<PyResult<Vec<_>>>()?;
-    let chosen = match name.parse::<Analysis>() {
-        Ok(analysis) => analysis,
-        Err(_) => match name {
-            "robustness_summary" => Analysis::Robustness,
-            "generalisation_summary" => Analysis::Generalisation,
-            "activity_summary" => Analysis::Activity,
-            "raster" | "membrane" => Analysis::Example,
-            "input_spectrum"
-            | "input_amplitude"
-            | "critical_frequency"
-            | "critical_frequency_summary"
-            | "hidden_spectrum" => Analysis::Spectrum,
-            _ => return Err(fault(name.parse::<Analysis>().expect_err("it is none"))),
-        },
+    let leak = leak_change(tau, layer_tau, readout_tau)?;
+    let noise = noise.iter().map(|name| name.parse().map_err(fault)).collect::<PyResult<Vec<NoiseKey>>>()?;
+    let chosen = match Analysis::of_table(name) {
+        Some(analysis) => analysis,
+        None => name.parse::<Analysis>().map_err(fault)?,
     };
+    let weights = if best { Weights::Best } else { Weights::Last };
+    if let Some(notice) = py.detach(|| TrainedRun::open(&run, weights)).map_err(fault)?.notice {
+        warn(py, &notice)?;
+    }
     let mut interrupted = None;
     let made = py.detach(|| -> PyResult<_> {
         let pool = Arc::new(pool(threads).map_err(fault)?);
-        let weights = if best { Weights::Best } else { Weights::Last };
-        let options = Options { images, noise, weights, data_dir, pool };
+        let options = Options { images, noise, weights, leak, data_dir, pool };
         let report = &mut |_: &analysis::Advance| {
             interrupted = Python::attach(|py| py.check_signals()).err();
             interrupted.is_none()

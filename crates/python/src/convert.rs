@@ -13,8 +13,20 @@ pub fn array<'py, T: Element>(py: Python<'py>, shape: &[usize], values: Vec<T>) 
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("values fill the shape").into_pyarray(py)
 }
 
+/// Settings are flat or nearly so; deeper nesting is a list that contains itself.
+const DEEPEST: usize = 8;
+/// No setting has more values than this.
+const MOST_VALUES: usize = 100_000;
+
 /// A Python value as a setting: numbers (NumPy's too), texts, truth values, lists and dicts.
 pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
+    nested_setting(key, value, DEEPEST)
+}
+
+fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResult<toml::Value> {
+    let Some(deeper) = deeper.checked_sub(1) else {
+        return Err(fault(format!("{key} is nested more than {DEEPEST} deep, or contains itself")));
+    };
     if value.is_instance_of::<PyBool>() {
         return Ok(toml::Value::Boolean(value.extract()?));
     }
@@ -30,27 +42,47 @@ pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
     if let Ok(dict) = value.cast::<PyDict>() {
         let pairs = dict.iter().map(|(name, value)| {
             let name: String = name.extract()?;
-            let value = setting(&format!("{key}.{name}"), &value)?;
+            let value = nested_setting(&format!("{key}.{name}"), &value, deeper)?;
             Ok((name, value))
         });
         return Ok(toml::Value::Table(pairs.collect::<PyResult<_>>()?));
     }
     if value.hasattr("__fspath__")? {
-        return setting(key, &value.call_method0("__fspath__")?);
+        return nested_setting(key, &value.call_method0("__fspath__")?, deeper);
     }
     // NumPy's scalars and arrays become Python's numbers and lists.
     if value.hasattr("tolist")? {
-        return setting(key, &value.call_method0("tolist")?);
+        return nested_setting(key, &value.call_method0("tolist")?, deeper);
     }
     match value.try_iter() {
         Ok(items) => {
-            Ok(toml::Value::Array(items.map(|item| setting(key, &item?)).collect::<PyResult<Vec<_>>>()?))
+            let values = items.take(MOST_VALUES + 1).map(|item| nested_setting(key, &item?, deeper));
+            let values = values.collect::<PyResult<Vec<_>>>()?;
+            if values.len() > MOST_VALUES {
+                return Err(fault(format!("{key} has more than {MOST_VALUES} values")));
+            }
+            Ok(toml::Value::Array(values))
         }
         Err(_) => {
             let kind = value.get_type().name()?;
             Err(fault(format!("{key} is a {kind}; a number, a text, true or false, or a list is expected")))
         }
     }
+}
+
+/// A row of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
+/// rounded.
+pub fn whole_numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if shape.len() != 1 || !(["i", "u"].contains(&kind.as_str()) || shape == [0]) {
+        let found = array.getattr("dtype")?;
+        return Err(fault(format!(
+            "{what} are {found} of shape {shape:?}; a row of whole numbers is expected"
+        )));
+    }
+    array.call_method0("tolist")?.extract().map_err(|_| fault(format!("{what} are beyond 64 bits")))
 }
 
 /// A JSON value as Python's own.
@@ -79,8 +111,8 @@ pub fn object<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound
     }
 }
 
-/// A table as a dict of arrays, one per column: int64 where all are whole numbers, float64 (NaN where empty) where
-/// all are numbers, else texts.
+/// A table as a dict of arrays, one per column: int64 where all are whole numbers, float64 (NaN where empty)
+/// where all are numbers, else texts.
 pub fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (index, column) in table.columns.iter().enumerate() {

@@ -1,15 +1,19 @@
 //! Data sets and the encoder.
 
-use crate::convert::array;
-use crate::fault;
+use crate::convert::{array, whole_numbers};
+use crate::{fault, without_gil};
 use leaklab_engine::encode::{Encoder, Encoding, encode as encode_image};
 use leaklab_engine::noise::{Noise, NoiseSetting, Scenario, Severities};
 use leaklab_engine::{Input, Isa, Shape};
 use leaklab_lab::data::{self, Limits, Normaliser, Split};
-use numpy::{AllowTypeChange, PyArray1, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyReadonlyArrayDyn};
+use leaklab_lab::memory;
+use numpy::{AllowTypeChange, PyArray1, PyArrayDyn, PyArrayLikeDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use std::path::PathBuf;
+
+/// The engine counts steps in 16 bits.
+const MOST_STEPS: usize = u16::MAX as usize;
 
 /// Images and labels of a data set, as arrays.
 #[pyclass(frozen, module = "leaklab")]
@@ -81,7 +85,8 @@ impl Dataset {
     }
 }
 
-/// Loads a data set by name; ``digits`` needs no files. Limits keep so many images, class-balanced, chosen by ``seed``.
+/// Loads a data set by name; ``digits`` needs no files. Limits keep so many images, class-balanced, chosen by
+/// ``seed``.
 #[pyfunction]
 #[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0))]
 pub fn load_dataset(
@@ -92,17 +97,19 @@ pub fn load_dataset(
     test_limit: Option<usize>,
     seed: u64,
 ) -> PyResult<Dataset> {
-    let limits = Limits { train: train_limit, test: test_limit, seed };
+    let limits = Limits { train: train_limit, test: test_limit, seed, ..Limits::NONE };
     let data = py.detach(|| data::load(name, data_dir.as_deref(), &limits)).map_err(fault)?;
     Ok(Dataset { data })
 }
 
 /// Images as spikes, float32 ``[T, N, C, H, W]``.
 ///
-/// ``images`` are uint8 ``[N, C, H, W]``, normalised image by image here (mean removed, divided by the largest
-/// magnitude), or floats in [-1, 1] that are encoded as they are. Every random number is a function of ``seed``,
-/// ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a presentation can be made again.
-/// ``noise`` (gaussian, impulse, deletion, jitter, stuck-pixel, salt-and-pepper) acts in a ``scenario`` (pixel or
+/// ``images`` are uint8 ``[N, C, H, W]``, normalised image by image here (mean removed, divided by the
+/// largest magnitude), or floats in [-1, 1] that are encoded as they are. Every random number is a function
+/// of ``seed``,
+/// ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a presentation can be made
+/// again.
+/// ``noise`` (``leaklab data show --help`` lists them) acts in a ``scenario`` (pixel or
 /// channel) at a ``severity`` from 0 to 8, or at a ``level`` of its own scale.
 #[pyfunction]
 #[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None, severity=None, level=None, epoch=0, samples=None))]
@@ -118,12 +125,14 @@ pub fn encode<'py>(
     severity: Option<usize>,
     level: Option<f32>,
     epoch: u32,
-    samples: Option<PyArrayLike1<'py, u32, AllowTypeChange>>,
+    samples: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
     let encoder: Encoder = encoder.parse().map_err(fault)?;
     let noise = noise_setting(noise, scenario, severity, level)?;
-    if time_steps == 0 {
-        return Err(fault("time_steps is 0; 1 is the least"));
+    if !(1..=MOST_STEPS).contains(&time_steps) {
+        return Err(fault(format!(
+            "time_steps is {time_steps}; a whole number from 1 to {MOST_STEPS} is expected"
+        )));
     }
     let (dimensions, pixels) = normalised(images)?;
     let &[count, channels, height, width] = &dimensions[..] else {
@@ -134,7 +143,13 @@ pub fn encode<'py>(
         return Err(fault(format!("images have shape {dimensions:?}; they have no pixels")));
     }
     let samples: Vec<u32> = match samples {
-        Some(samples) => samples.as_array().iter().copied().collect(),
+        Some(samples) => whole_numbers("samples", &samples)?
+            .into_iter()
+            .map(|n| {
+                u32::try_from(n)
+                    .map_err(|_| fault(format!("sample number {n} is not one of 0 to 4294967295")))
+            })
+            .collect::<PyResult<_>>()?,
         None => (0..count as u32).collect(),
     };
     if samples.len() != count {
@@ -142,8 +157,13 @@ pub fn encode<'py>(
     }
     let encoding = Encoding { encoder, time_steps, noise, isa: Isa::best() };
     let size = shape.neurons();
+    // The spikes once image by image and once step by step.
+    let needed =
+        [time_steps, count, size].iter().fold(2 * 4u64, |product, &n| product.saturating_mul(n as u64));
+    let what = format!("{time_steps} steps of {count} images of {size} values");
+    memory::check(what, needed, "encode fewer images or steps at a time").map_err(fault)?;
     let mut values = vec![0f32; time_steps * count * size];
-    py.detach(|| {
+    without_gil(py, None, || {
         let shown: Vec<Vec<f32>> = (0..count)
             .into_par_iter()
             .map(|i| {
@@ -165,7 +185,7 @@ pub fn encode<'py>(
                 values[(step * count + i) * size..][..size].copy_from_slice(row);
             }
         }
-    });
+    })?;
     Ok(array(py, &[time_steps, count, channels, height, width], values))
 }
 

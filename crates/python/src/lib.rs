@@ -1,19 +1,21 @@
 //! LeakLab for Python: the same verbs as the program, NumPy in and out.
 //!
-//! The GIL is released wherever work is done. Arrays that Rust made are handed over without a copy; arrays that come
-//! in are read where they lie if they are float32 and contiguous. Errors carry the same sentences as the program's.
-//! The `leaklab` package re-exports everything from here and adds type stubs.
+//! The GIL is released wherever work is done. Arrays that Rust made are handed over without a copy; arrays
+//! that come in are read where they lie if they are float32 and contiguous. Errors carry the same sentences
+//! as the program's. The `leaklab` package re-exports everything from here and adds type stubs.
 #![deny(unsafe_code)]
 
 mod analyse;
 mod convert;
 mod dataset;
 mod network;
+mod pool;
 mod theory;
 mod train;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 pyo3::create_exception!(
     leaklab,
@@ -33,11 +35,11 @@ fn without_gil<R: Send>(
     threads: Option<usize>,
     work: impl FnOnce() -> R + Send,
 ) -> PyResult<R> {
-    py.detach(|| match threads {
-        None => Ok(work()),
-        Some(0) => Err(fault("threads is 0; 1 is the least")),
-        Some(_) => Ok(leaklab_lab::train::threads(threads).map_err(fault)?.install(work)),
-    })
+    let pool = match threads {
+        None => pool::of_this_process(py)?,
+        Some(_) => Arc::new(leaklab_lab::train::threads(threads).map_err(fault)?),
+    };
+    Ok(py.detach(|| pool.install(work)))
 }
 
 #[pymodule]

@@ -1,18 +1,19 @@
 //! Networks: weights in and out, forward, gradients, and their way to other tools.
 
-use crate::convert::array;
+use crate::convert::{array, whole_numbers};
 use crate::{fault, without_gil};
 use leaklab_engine::{
-    Architecture, Gradient, Input, Isa, LayerKind, Masks, Network as Engine, Neuron, Packed, Scratch, Shape,
-    Spikes, infer, train_batch,
+    Architecture, Gradient, Input, Isa, LayerKind, Leak, LeakChange, Masks, Network as Engine, Packed,
+    Scratch, Shape, Spikes, Tau, infer, train_batch,
 };
-use leaklab_lab::evaluate::kind_name;
 use leaklab_lab::exchange::{self, ExportOptions, ImportOptions, Imported, Model, nir};
+use leaklab_lab::memory;
 use leaklab_lab::run::Weights;
-use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLike1, PyArrayLikeDyn, PyUntypedArrayMethods};
+use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 
@@ -111,11 +112,33 @@ impl Network {
 #[pymethods]
 impl Network {
     #[new]
-    #[pyo3(signature = (notation, tau=100.0, v_th=1.0, seed=0))]
-    fn new(notation: &str, tau: f64, v_th: f32, seed: u64) -> PyResult<Self> {
+    #[pyo3(signature = (notation, tau=100.0, v_th=1.0, seed=0, layer_tau=None, readout_tau=None))]
+    fn new(
+        notation: &str,
+        tau: f64,
+        v_th: f32,
+        seed: u64,
+        layer_tau: Option<BTreeMap<String, f64>>,
+        readout_tau: Option<f64>,
+    ) -> PyResult<Self> {
         let architecture = Architecture::parse(notation).map_err(fault)?;
-        let neuron = Neuron::new(tau, v_th).map_err(fault)?;
-        Ok(Network { engine: Engine::initialised(architecture, neuron, seed) })
+        memory::check_network(&architecture).map_err(fault)?;
+        let change = leak_change(Some(tau), layer_tau, readout_tau)?;
+        let leak = Leak::uniform(Tau::INFINITE).changed(&change);
+        Ok(Network { engine: Engine::initialised(architecture, leak, v_th, seed).map_err(fault)? })
+    }
+
+    /// The same weights with another leak: ``tau`` everywhere, ``layer_tau`` for named hidden layers,
+    /// ``readout_tau`` for the output. What is not given stays as it is.
+    #[pyo3(signature = (tau=None, *, layer_tau=None, readout_tau=None))]
+    fn with_leak(
+        &self,
+        tau: Option<f64>,
+        layer_tau: Option<BTreeMap<String, f64>>,
+        readout_tau: Option<f64>,
+    ) -> PyResult<Self> {
+        let leak = self.engine.leak().changed(&leak_change(tau, layer_tau, readout_tau)?);
+        Ok(Network { engine: self.engine.clone().with_leak(leak).map_err(fault)? })
     }
 
     /// The network in the paper's notation.
@@ -127,13 +150,25 @@ impl Network {
     /// Membrane time constant in time steps.
     #[getter]
     fn tau(&self) -> f64 {
-        self.engine.neuron.tau
+        self.engine.leak().tau.steps()
+    }
+
+    /// Time constants of the hidden layers that have their own.
+    #[getter]
+    fn layer_tau(&self) -> BTreeMap<String, f64> {
+        self.engine.leak().layer_tau.iter().map(|(name, tau)| (name.clone(), tau.steps())).collect()
+    }
+
+    /// Time constant of the output layer.
+    #[getter]
+    fn readout_tau(&self) -> f64 {
+        self.engine.leak().readout().steps()
     }
 
     /// Threshold of conv and fully connected neurons.
     #[getter]
     fn v_th(&self) -> f32 {
-        self.engine.neuron.v_th
+        self.engine.v_th()
     }
 
     /// The layers, the output layer last.
@@ -145,7 +180,7 @@ impl Network {
             .enumerate()
             .map(|(i, layer)| Layer {
                 name: layer.name.clone(),
-                kind: kind_name(layer.kind),
+                kind: layer.kind.name(),
                 input: match i.checked_sub(1) {
                     Some(before) => dimensions(self.engine.architecture.layers()[before].kind, layer.input),
                     None => dimensions(LayerKind::Conv, first),
@@ -161,7 +196,8 @@ impl Network {
         self.weight_dict(py, &self.engine.weights)
     }
 
-    /// Replaces the weights of the layers that are named; the others keep theirs. Nothing changes if one is refused.
+    /// Replaces the weights of the layers that are named; the others keep theirs. Nothing changes if one is
+    /// refused.
     fn set_weights(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut engine = self.engine.clone();
         for (name, values) in weights {
@@ -191,6 +227,9 @@ impl Network {
         let x = x.as_standard_layout();
         let batch = self.batch(x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
         let hidden = self.engine.architecture.hidden().len();
+        let traces = memory::traces(&self.engine.architecture, batch.steps, batch.samples as u64);
+        let what = format!("the spikes of {} samples", batch.samples);
+        memory::check(what, traces, "run fewer samples at a time").map_err(fault)?;
         let images = without_gil(py, threads, || -> Result<Vec<Image>, String> {
             let packed = Packed::new(&self.engine, Isa::best()).map_err(|e| e.to_string())?;
             let measure = |_: usize, trace: &leaklab_engine::Trace| Image {
@@ -211,14 +250,14 @@ impl Network {
 
     /// The loss and its gradient with respect to every weight, averaged over the samples of ``x``.
     ///
-    /// ``gradient`` is "straight-through" or "exact". ``masks`` are dropout masks, one array ``[N, ...]`` per hidden
-    /// conv and fully connected layer, of 0 and 1/(1-p).
+    /// ``gradient`` is "straight-through" or "exact". ``masks`` are dropout masks, one array ``[N, ...]`` per
+    /// hidden conv and fully connected layer, of 0 and 1/(1-p).
     #[pyo3(signature = (x, labels, gradient="straight-through", masks=None, *, threads=None))]
     fn gradients(
         &self,
         py: Python<'_>,
         x: PyArrayLikeDyn<'_, f32, AllowTypeChange>,
-        labels: PyArrayLike1<'_, i64, AllowTypeChange>,
+        labels: &Bound<'_, PyAny>,
         gradient: &str,
         masks: Option<Vec<PyArrayLikeDyn<'_, f32, AllowTypeChange>>>,
         threads: Option<usize>,
@@ -227,7 +266,7 @@ impl Network {
         let x = x.as_array();
         let x = x.as_standard_layout();
         let batch = self.batch(x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
-        let labels: Vec<i64> = labels.as_array().iter().copied().collect();
+        let labels = whole_numbers("labels", labels)?;
         if labels.len() != batch.samples || labels.is_empty() {
             return Err(fault(format!("{} labels for {} samples of x", labels.len(), batch.samples)));
         }
@@ -289,8 +328,8 @@ impl Network {
         py.detach(|| nir::write(&path, &exchange::export(&self.engine, &options)?)).map_err(fault)
     }
 
-    /// The network of a NIR graph of any tool, if it is a chain of LeakLab's layers; else the node that is not is named.
-    /// What had to be changed is warned of.
+    /// The network of a NIR graph of any tool, if it is a chain of LeakLab's layers; else the node that is
+    /// not is named. What had to be changed is warned of.
     #[staticmethod]
     #[pyo3(signature = (path, *, dt=None, if_r=1.0, integrate_output=false))]
     fn from_nir(
@@ -310,21 +349,46 @@ impl Network {
     }
 
     fn __repr__(&self) -> String {
-        let Engine { architecture, neuron, .. } = &self.engine;
-        format!("Network('{architecture}', tau={}, v_th={})", neuron.tau, neuron.v_th)
+        let leak = self.engine.leak();
+        let mut text = format!("Network('{}', tau={}, v_th={}", self.notation(), leak.tau, self.v_th());
+        if !leak.layer_tau.is_empty() {
+            let layers: Vec<String> =
+                leak.layer_tau.iter().map(|(name, tau)| format!("'{name}': {tau}")).collect();
+            text.push_str(&format!(", layer_tau={{{}}}", layers.join(", ")));
+        }
+        if let Some(tau) = leak.readout_tau {
+            text.push_str(&format!(", readout_tau={tau}"));
+        }
+        text + ")"
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let this = slf.borrow();
-        let neuron = this.engine.neuron;
-        let arguments = (this.notation(), neuron.tau, neuron.v_th).into_pyobject(py)?;
+        let readout = this.engine.leak().readout_tau.map(Tau::steps);
+        let arguments =
+            (this.notation(), this.tau(), this.v_th(), 0, this.layer_tau(), readout).into_pyobject(py)?;
         (slf.get_type(), arguments, this.weights(py)?).into_pyobject(py)
     }
 
     fn __setstate__(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
         self.set_weights(weights)
     }
+}
+
+/// A change of leak from Python's arguments.
+pub(crate) fn leak_change(
+    tau: Option<f64>,
+    layer_tau: Option<BTreeMap<String, f64>>,
+    readout_tau: Option<f64>,
+) -> PyResult<LeakChange> {
+    let one = |steps: f64| Tau::new(steps).map_err(fault);
+    let layers = layer_tau.unwrap_or_default().into_iter().map(|(name, steps)| Ok((name, one(steps)?)));
+    Ok(LeakChange {
+        tau: tau.map(one).transpose()?,
+        layer_tau: layers.collect::<PyResult<_>>()?,
+        readout_tau: readout_tau.map(one).transpose()?,
+    })
 }
 
 impl Network {
@@ -356,7 +420,8 @@ impl Network {
     }
 }
 
-fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+/// Warns as Python does: a user may silence it, or make it an error.
+pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let text = CString::new(message).map_err(fault)?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
@@ -425,7 +490,8 @@ impl Forward {
         self.rows(py, &[self.architecture.parameters().len()], |image| &image.synops)
     }
 
-    /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers, pools included.
+    /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers, pools
+    /// included.
     #[getter]
     fn weighted_input_norm<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
         self.rows(py, &[self.architecture.hidden().len()], |image| &image.norms)

@@ -1,7 +1,8 @@
 //! The theory of one neuron, over arrays.
 
 use crate::convert::array;
-use crate::fault;
+use crate::{fault, without_gil};
+use leaklab_lab::memory;
 use leaklab_theory::neuron::Shape;
 use leaklab_theory::{Complex64, Drive, Model, Neuron, ParameterError, Response};
 use numpy::ndarray::IxDyn;
@@ -32,7 +33,8 @@ fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Applies `of` at every point of the broadcast arrays, in parallel; neighbours with the same drive share a neuron.
+/// Applies `of` at every point of the broadcast arrays, in parallel; neighbours with the same drive share a
+/// neuron.
 fn over<'py, T: Element + Copy + Default + Send>(
     py: Python<'py>,
     arrays: &[&Numbers<'py>],
@@ -47,6 +49,9 @@ fn over<'py, T: Element + Copy + Default + Send>(
     let shapes: Vec<&[usize]> = views.iter().map(|view| view.shape()).collect();
     let shape =
         broadcast(&shapes).ok_or_else(|| fault(format!("arrays of shapes {shapes:?} do not broadcast")))?;
+    let points = shape.iter().fold(1u64, |product, &n| product.saturating_mul(n as u64));
+    let bytes = points.saturating_mul((8 * views.len() + size_of::<T>()) as u64);
+    memory::check(format!("{points} points"), bytes, "ask for fewer at a time").map_err(fault)?;
     let columns: Vec<Vec<f64>> = views
         .iter()
         .map(|view| {
@@ -56,7 +61,7 @@ fn over<'py, T: Element + Copy + Default + Send>(
     let count = columns[0].len();
     let mut values = vec![T::default(); count];
     const CHUNK: usize = 64;
-    py.detach(|| {
+    without_gil(py, None, || {
         values.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| -> Result<(), ParameterError> {
             let mut last: Option<(f64, f64, Neuron)> = None;
             for (i, value) in out.iter_mut().enumerate() {
@@ -79,7 +84,7 @@ fn over<'py, T: Element + Copy + Default + Send>(
             }
             Ok(())
         })
-    })
+    })?
     .map_err(fault)?;
     let result = array(py, &shape, values);
     if shape.is_empty() { result.call_method0("item") } else { Ok(result.into_any()) }

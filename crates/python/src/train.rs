@@ -1,7 +1,9 @@
-//! Training from Python: settings as a dict or a file, a callback for every event, Ctrl-C that leaves a checkpoint.
+//! Training from Python: settings as a dict or a file, a callback for every event, Ctrl-C that leaves a
+//! checkpoint.
 
 use crate::convert::{object, setting};
 use crate::fault;
+use crate::network::warn;
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self as lab, Control, Event, Options, Outcome, Summary, TrainError};
 use pyo3::prelude::*;
@@ -15,14 +17,15 @@ const SIGNALS: Duration = Duration::from_millis(100);
 
 /// Trains a network into a run folder.
 ///
-/// ``config`` is a dict of settings or the path of a TOML file; what it does not say has the data set's defaults, so
+/// ``config`` is a dict of settings or the path of a TOML file; what it does not say has the data set's
+/// defaults, so
 /// ``{"dataset": "digits", "tau": 30}`` is complete. ``out`` is the new run's folder
-/// (``runs/DATASET_tau-TAU_seed-SEED`` if not given). ``callback`` is called with a dict for every event ("started",
-/// "batch", "evaluated", "health", "epoch", "checkpoint", "notice"); if it returns False, training stops with a
-/// checkpoint. So it does on Ctrl-C, and ``resume`` goes on to the same bits.
+/// (``runs/DATASET_tau-TAU_seed-SEED`` if not given). ``callback`` is called with a dict for every event
+/// ("started", "batch", "evaluated", "health", "epoch", "checkpoint", "notice"); if it returns False,
+/// training stops with a checkpoint. So it does on Ctrl-C, and ``resume`` goes on to the same bits.
 ///
-/// Returns a dict: run, outcome ("finished", "interrupted", "diverged"), epochs, best_epoch, best_accuracy, last
-/// (the last epoch's metrics) and notices.
+/// Returns a dict: run, outcome ("finished", "interrupted", "diverged"), epochs, best_epoch, best_accuracy,
+/// last (the last epoch's metrics) and notices.
 #[pyfunction]
 #[pyo3(signature = (config, out=None, *, callback=None, threads=None, checkpoint_minutes=10.0, stop_on_divergence=false))]
 pub fn train<'py>(
@@ -59,10 +62,12 @@ pub fn resume<'py>(
 }
 
 fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: bool) -> PyResult<Options> {
-    match threads {
-        Some(0) => Err(fault("threads is 0; 1 is the least")),
-        _ => Ok(Options { threads, checkpoint_minutes, stop_on_divergence, data_dir: None }),
+    if checkpoint_minutes.is_nan() || checkpoint_minutes < 0.0 {
+        return Err(fault(format!(
+            "checkpoint_minutes is {checkpoint_minutes}; a number, 0 or more, is expected"
+        )));
     }
+    Ok(Options { threads, checkpoint_minutes, stop_on_divergence, data_dir: None })
 }
 
 fn settings(config: &Bound<'_, PyAny>) -> PyResult<Settings> {
@@ -93,10 +98,12 @@ fn watched<'py>(
             if stopped.is_some() {
                 return Control::Stop;
             }
-            if callback.is_none() && asked.elapsed() < SIGNALS {
+            let notice = if let Event::Notice(text) = &event { Some(*text) } else { None };
+            if callback.is_none() && notice.is_none() && asked.elapsed() < SIGNALS {
                 return Control::Continue;
             }
             let answer = Python::attach(|py| -> PyResult<bool> {
+                notice.map_or(Ok(()), |notice| warn(py, notice))?;
                 if asked.elapsed() >= SIGNALS {
                     asked = Instant::now();
                     py.check_signals()?;
@@ -104,7 +111,7 @@ fn watched<'py>(
                 match &callback {
                     Some(callback) => {
                         let answer = callback.bind(py).call1((object(py, &describe(&event))?,))?;
-                        Ok(!answer.is_instance_of::<pyo3::types::PyBool>() || answer.is_truthy()?)
+                        Ok(!is_false(&answer)?)
                     }
                     None => Ok(true),
                 }
@@ -137,6 +144,14 @@ fn watched<'py>(
         "notices": summary.notices,
     });
     Ok(object(py, &value)?.cast_into()?)
+}
+
+/// Whether a callback's answer is False, Python's own or NumPy's. None, 0 and an empty list are not: only who
+/// says False means to stop.
+fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let kind = answer.get_type();
+    let numpy = matches!(kind.name()?.to_str()?, "bool" | "bool_") && kind.module()?.to_str()? == "numpy";
+    Ok((numpy || answer.is_instance_of::<pyo3::types::PyBool>()) && !answer.is_truthy()?)
 }
 
 fn describe(event: &Event) -> serde_json::Value {

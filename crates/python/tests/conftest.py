@@ -16,7 +16,10 @@ SMALL = {
     "epochs": 2,
     "train_limit": 600,
     "test_limit": 100,
+    "optimiser": "sgd",
     "learning_rate": 0.5,
+    "batch": 64,
+    "presentations": 1,
     "seed": 3,
 }
 

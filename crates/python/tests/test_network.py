@@ -10,7 +10,7 @@ from conftest import ROOT
 
 import leaklab
 
-CASES = sorted((ROOT / "crates/engine/tests/golden").glob("*.safetensors"))
+CASES = sorted((ROOT / "crates/lab/assets/golden").glob("*.safetensors"))
 
 
 def read(path):
@@ -42,13 +42,22 @@ def close(ours, theirs, tolerance):
 
 
 def test_there_are_reference_cases():
-    assert len(CASES) == 9
+    assert len(CASES) == 13
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_reference_case(path):
     arrays, settings = read(path)
-    net = leaklab.Network(settings["network"], tau=float(settings["tau"]), v_th=settings["v_th"])
+    layer_tau = {name: float(tau) for name, tau in settings.get("layer_tau", {}).items()}
+    readout = settings.get("readout_tau")
+    net = leaklab.Network(
+        settings["network"],
+        tau=float(settings["tau"]),
+        v_th=settings["v_th"],
+        layer_tau=layer_tau,
+        readout_tau=None if readout is None else float(readout),
+    )
+    assert net.layer_tau == layer_tau and net.readout_tau == float(settings["tau"] if readout is None else readout)
     weights = {name[7:]: values for name, values in arrays.items() if name.startswith("weight.")}
     net.set_weights(weights)
     assert all(np.array_equal(net.weights[name], values) for name, values in weights.items())
@@ -114,6 +123,29 @@ def test_seeds_and_pickle():
     assert np.array_equal(copy.forward(x).prediction, net.forward(x).prediction)
 
 
+def test_leak_by_layer():
+    net = leaklab.Network("1x8x8-4C3-2P-12FC-3o", tau=30, seed=1)
+    leaky = net.with_leak(layer_tau={"conv1": 5}, readout_tau=np.inf)
+    assert (leaky.tau, leaky.layer_tau, leaky.readout_tau) == (30, {"conv1": 5}, np.inf)
+    assert net.layer_tau == {} and net.readout_tau == 30
+    assert all(np.array_equal(leaky.weights[name], values) for name, values in net.weights.items())
+    assert "layer_tau={'conv1': 5}" in repr(leaky) and "readout_tau=inf" in repr(leaky)
+    again = pickle.loads(pickle.dumps(leaky))
+    assert (again.layer_tau, again.readout_tau) == (leaky.layer_tau, leaky.readout_tau)
+    x = leaklab.encode(np.random.default_rng(1).uniform(-1, 1, (3, 1, 8, 8)).astype("f4"), 40, 1)
+    # Only the readout changed: the same signal, another prediction, which the signal gives as well.
+    readout = net.with_leak(readout_tau=7.0).forward(x)
+    plain = net.forward(x)
+    assert np.array_equal(plain.signal, readout.signal)
+    decay = np.float32(np.exp(-1 / 7))
+    u = np.zeros((3, 3), np.float32)
+    for step in range(40):
+        u = decay * u + readout.signal[:, step]
+    assert np.array_equal(u / np.float32(40), readout.prediction)
+    with pytest.raises(leaklab.LeakLabError, match="conv1, fc1"):
+        net.with_leak(layer_tau={"conv2": 5})
+
+
 def test_refused_weights_change_nothing():
     net, _ = example()
     before = net.weights
@@ -137,7 +169,7 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].forward(np.zeros((0, 2, 2, 6, 6))), "at least one step"),
         (lambda: example()[0].forward(np.zeros(3)), r"\[T, N, 2, 6, 6\]"),
         (lambda: example()[0].forward(np.full((1, 1, 2, 6, 6), np.inf)), "inf"),
-        (lambda: example()[0].forward(np.zeros((1, 1, 2, 6, 6)), threads=0), "threads is 0"),
+        (lambda: example()[0].forward(np.zeros((1, 1, 2, 6, 6)), threads=0), "0 threads cannot be started"),
         (lambda: example()[0].gradients(example()[1], [0, 1]), "2 labels for 5 samples"),
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, 3, 0]), "label 3 is out of range"),
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, -1, 0]), "label -1"),

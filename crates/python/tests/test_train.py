@@ -103,6 +103,19 @@ def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     assert noisy["accuracy"] < result["accuracy"]
 
 
+def test_trained_weights_run_with_another_leak(run):
+    plain = leaklab.evaluate(run)
+    same = leaklab.evaluate(run, tau=SMALL["tau"])
+    other = leaklab.evaluate(run, tau=3.0, readout_tau=float("inf"))
+    assert same == plain and other["sse"] != plain["sse"]
+    net = leaklab.Network.load(run).with_leak(3.0, readout_tau=float("inf"))
+    data = leaklab.load_dataset("digits", test_limit=100)
+    x = leaklab.encode(data.test_images, SMALL["time_steps"], SMALL["seed"], samples=data.test_samples)
+    assert (net.forward(x).prediction.argmax(axis=1) == data.test_labels).sum() == other["correct"]
+    with pytest.raises(leaklab.LeakLabError, match="conv1"):
+        leaklab.evaluate(run, layer_tau={"fc9": 3.0})
+
+
 def test_analyses_are_columns(run):
     table = leaklab.analyse(run, "activity", images=50)
     assert list(table["layer"]) == ["conv1", "pool1", "fc1"] or "conv1" in list(table["layer"])

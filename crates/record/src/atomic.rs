@@ -1,27 +1,30 @@
 //! Writing a file so that a reader sees the old bytes or the new ones, never half of either.
+//!
+//! Until it is complete, a file grows under a name of its own beside its place: `NAME.16 hexadecimal
+//! digits.partial`. No two writers share such a name, whether they are processes or threads. The writer holds
+//! the system's lock on the file; whoever gets that lock knows that the writer is dead, and may remove what
+//! it left ([`sweep`]).
+//!
+//! Only regular files are replaced: a device is not, and a symbolic link is neither followed nor replaced.
 
-use std::fs::{self, File};
+use crate::file;
+use std::fs::{self, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-/// The path that [`write`] uses until the file is complete.
-fn temporary(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
-}
+/// Ending of a file that is not complete.
+pub const PARTIAL: &str = "partial";
 
 /// Writes `bytes` to `path` atomically: into a temporary file beside it, synced, then renamed over it.
 /// On an error the temporary file is removed and whatever stood at `path` is untouched.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = temporary(path);
-    let result = (|| {
-        let mut file = File::create(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&partial, path)
-    })();
+    file::check_place(path)?;
+    sweep_names(path.parent(), |name| target_of(name) == path.file_name().and_then(|name| name.to_str()));
+    let (partial, mut file) = create(path)?;
+    let result =
+        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
     if result.is_err() {
         let _ = fs::remove_file(&partial);
         return result;
@@ -33,4 +36,133 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Removes from a folder what writers that are dead left half-written. What cannot be removed stays.
+pub fn sweep(folder: &Path) {
+    sweep_names(Some(folder), |name| target_of(name).is_some());
+}
+
+/// A new file to write into, beside `path`, locked for as long as it is open.
+fn create(path: &Path) -> io::Result<(PathBuf, File)> {
+    let name =
+        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    loop {
+        // Random keys; the rest sets a forked process apart, which has the same keys.
+        let random =
+            RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()));
+        let mut partial = name.to_os_string();
+        partial.push(format!(".{random:016x}.{PARTIAL}"));
+        let partial = path.with_file_name(partial);
+        let file = match File::options().write(true).create_new(true).open(&partial) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            other => other?,
+        };
+        match file.try_lock() {
+            Ok(()) if partial.exists() => return Ok((partial, file)),
+            // Where there are no locks, nothing is swept either.
+            Err(TryLockError::Error(_)) => return Ok((partial, file)),
+            // Between the two calls a sweep took the file for that of a dead writer.
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}
+
+/// The name of the file that a temporary file was to become; `None` if the name is not one of [`create`].
+fn target_of(name: &str) -> Option<&str> {
+    let (target, random) = name.strip_suffix(PARTIAL)?.strip_suffix('.')?.rsplit_once('.')?;
+    (random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit())).then_some(target)
+}
+
+fn sweep_names(folder: Option<&Path>, wanted: impl Fn(&str) -> bool) {
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(&wanted) {
+            remove_if_dead(&entry.path());
+        }
+    }
+}
+
+/// Removes a temporary file unless its writer lives. The lock is held until the name is gone.
+pub(crate) fn remove_if_dead(path: &Path) {
+    let regular = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    if regular
+        && let Ok(file) = File::open(path)
+        && file.try_lock().is_ok()
+    {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn threads_that_write_one_file_do_not_collide() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        std::thread::scope(|scope| {
+            for thread in 0..8u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..25 {
+                        write(path, &[thread; 5000]).unwrap();
+                        let found = fs::read(path).unwrap();
+                        assert!(found.len() == 5000 && found.iter().all(|&byte| byte == found[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), ["table.csv"]);
+    }
+
+    #[test]
+    fn the_dead_are_swept_and_the_living_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let left = ["a.csv.0123456789abcdef.partial", "b.csv.0123456789abcdef.partial"];
+        left.iter().for_each(|name| fs::write(path(name), "half").unwrap());
+        // A download keeps its half file to go on with.
+        fs::write(path("data.gz.partial"), "half").unwrap();
+        let (alive, _file) = create(&path("a.csv")).unwrap();
+        let alive = alive.file_name().unwrap().to_str().unwrap();
+        write(&path("a.csv"), b"whole").unwrap();
+        let mut expected = vec!["a.csv", alive, left[1], "data.gz.partial"];
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
+        sweep(folder.path());
+        let mut expected = vec!["a.csv", alive, "data.gz.partial"];
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_devices_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let message = write(&link, b"new").unwrap_err().to_string();
+        assert!(message.contains("symbolic link"), "{message}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        // As a device would be, without the risk: who may replace `/dev/null` needs it.
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let message = write(&pipe, b"new").unwrap_err().to_string();
+        assert!(message.contains("not a regular file"), "{message}");
+        assert!(write(&pipe.join("within"), b"new").is_err() && write(Path::new(".."), b"new").is_err());
+        assert_eq!(names(folder.path()), ["link", "pipe", "target"]);
+    }
 }

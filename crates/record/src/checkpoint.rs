@@ -1,22 +1,23 @@
 //! Weights, optimiser and position as a safetensors file that knows when it is damaged.
 //!
-//! The file is ordinary safetensors: tensors `conv1`.., `fc1`.., then `optimiser.*`. The header's `leaklab` entry is
-//! a JSON text ([`Header`]). Its `checksum` is the SHA-256 of the whole file with the checksum's 64 digits as
-//! zeros, so a flip of any bit shows. There is no clock time in it: equal runs are equal files.
+//! The file is ordinary safetensors: tensors `conv1`.., `fc1`.., then `optimiser.*`. The header's `leaklab`
+//! entry is a JSON text ([`Header`]). Its `checksum` is the SHA-256 of the whole file with the checksum's 64
+//! digits as zeros, so a flip of any bit shows. There is no clock time in it: equal runs are equal files.
 
 use crate::atomic;
 use crate::error::RecordError;
+use crate::file;
 use crate::folder::{RunFolder, RunLock};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
 /// Version of the format, raised when a reader of the old one would misread the new one. The rule of the
 /// checksum is the same in every version.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const ENTRY: &str = "leaklab";
 const UNSIGNED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -29,18 +30,13 @@ pub struct Header {
     pub format: u32,
     /// SHA-256 of the file, its own digits taken as zeros. Set by [`Checkpoint::to_bytes`].
     pub checksum: String,
-    /// The network's notation.
-    pub network: String,
-    /// Membrane time constant in steps, as text: `30` or `inf`.
-    pub tau: String,
-    /// Threshold.
-    pub v_th: f64,
-    /// Time steps per image.
-    pub time_steps: usize,
     /// Where the run stands.
     pub position: Position,
-    /// SHA-256 of the run's `run.toml`, empty if there is none: a resumed run notices that it was edited.
-    pub settings: String,
+    /// The settings that the weights belong to, as text by key: whatever opens the run notices that they were
+    /// edited.
+    pub settings: BTreeMap<String, String>,
+    /// SHA-256 of the training images and labels.
+    pub data: String,
 }
 
 /// Where a run stands. Every random number is a function of the seed and these counters, so this is the
@@ -123,7 +119,7 @@ impl Checkpoint {
 
     /// Reads a file and verifies its checksum and format.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
-        let bytes = fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+        let bytes = file::read(path).map_err(RecordError::io(path, "cannot be read"))?;
         Self::from_bytes(bytes, path)
     }
 
@@ -173,12 +169,15 @@ impl Checkpoint {
     pub fn save(&self, folder: &RunFolder, _lock: &RunLock) -> Result<(), RecordError> {
         let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
         if path.is_file() {
-            let link = previous.with_extension("partial");
+            let link = previous.with_extension(atomic::PARTIAL);
             let _ = fs::remove_file(&link);
             fs::hard_link(&path, &link)
                 .or_else(|_| fs::copy(&path, &link).map(|_| ()))
                 .and_then(|()| fs::rename(&link, &previous))
                 .map_err(RecordError::io(&previous, "cannot be written"))?;
+            // A process killed between this and the next line left both names on one file, and renaming one
+            // name of a file to another of its names does nothing: the first stays.
+            let _ = fs::remove_file(&link);
         }
         self.write(&path)
     }
@@ -193,7 +192,8 @@ pub struct Found {
     pub instead_of: Option<RecordError>,
 }
 
-/// The run's last good checkpoint: the previous one if the last is damaged or missing, none if there never was one.
+/// The run's last good checkpoint: the previous one if the last is damaged or missing, none if there never
+/// was one.
 pub fn find(folder: &RunFolder) -> Result<Option<Found>, RecordError> {
     let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
     let trouble = match Checkpoint::read(&path) {
@@ -220,11 +220,6 @@ pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, Rec
         fs::rename(&path, &aside).map_err(RecordError::io(&path, "cannot be moved aside"))?;
     }
     Ok(found)
-}
-
-/// SHA-256 of a text in hexadecimal digits.
-pub fn digest(text: &str) -> String {
-    hexadecimal(&Sha256::digest(text.as_bytes()))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

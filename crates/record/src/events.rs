@@ -1,9 +1,10 @@
 //! Scalars for TensorBoard: a file of framed records, each an `Event` protocol buffer.
 //!
-//! Written by hand, since a scalar event is four fields. A resumed run cuts the file after its checkpoint's epoch and
-//! appends, so that a curve has one point per epoch however often the run was stopped.
+//! Written by hand, since a scalar event is four fields. A resumed run cuts the file after its checkpoint's
+//! epoch and appends, so that a curve has one point per epoch however often the run was stopped.
 
 use crate::error::RecordError;
+use crate::file;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,16 +18,17 @@ pub struct Events {
 }
 
 impl Events {
-    /// Opens a file, cut after the last whole record of a step up to `last`; a new file gets its version record.
+    /// Opens a file, cut after the last whole record of a step up to `last`; a new file gets its version
+    /// record.
     pub fn open(path: &Path, last: u64) -> Result<Self, RecordError> {
         let failed = "cannot be written";
-        let old = match std::fs::read(path) {
+        let old = match file::read(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             other => other.map_err(RecordError::io(path, "cannot be read"))?,
         };
         let kept = kept_length(&old, last);
         let open = || -> std::io::Result<File> {
-            let mut file = File::options().create(true).write(true).truncate(false).open(path)?;
+            let mut file = file::open_for_writing(path, File::options().write(true))?;
             file.set_len(kept as u64)?;
             file.seek(SeekFrom::End(0))?;
             Ok(file)

@@ -1,8 +1,10 @@
 //! The folder of one run: which file is where, and the lock that keeps two processes out of it.
 //!
-//! The lock is the system's own lock on an open file, so a process that was killed leaves nothing to clean up.
+//! The lock is the system's own lock on an open file, so a process that was killed leaves nothing to clean
+//! up.
 
 use crate::error::RecordError;
+use crate::{atomic, file};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -18,10 +20,26 @@ impl RunFolder {
         RunFolder { path: path.into() }
     }
 
-    /// The run at a path, which must exist.
+    /// The run at a path, which must exist. What a dead process left half-written is removed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let folder = RunFolder::at(path);
-        if folder.exists() { Ok(folder) } else { Err(RecordError::NotARun { path: folder.path }) }
+        if !folder.exists() {
+            return Err(RecordError::NotARun { path: folder.path });
+        }
+        for within in [folder.analysis(), folder.analysis().join("passes")] {
+            let symlink = fs::symlink_metadata(&within).is_ok_and(|found| found.is_symlink());
+            if symlink {
+                return Err(RecordError::Io {
+                    path: within,
+                    action: "cannot be used",
+                    source: std::io::Error::other(
+                        "it is a symbolic link, and nothing is written through one",
+                    ),
+                });
+            }
+        }
+        folder.sweep();
+        Ok(folder)
     }
 
     /// Whether a run has begun here.
@@ -79,17 +97,14 @@ impl RunFolder {
         self.path.join("analysis")
     }
 
-    /// Makes the folder if need be and locks it. Fails where the folder cannot be written.
+    /// Makes the folder if need be, locks it and removes what a dead process left half-written. Fails where
+    /// the folder cannot be written.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
         let refused = "cannot be written; choose a folder that can";
         fs::create_dir_all(&self.path).map_err(RecordError::io(&self.path, refused))?;
         let path = self.path.join("lock");
-        let file = File::options()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(RecordError::io(&self.path, refused))?;
+        let file = file::open_for_writing(&path, File::options().write(true))
+            .map_err(RecordError::io(&path, refused))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(RecordError::Locked { path: self.path.clone() }),
@@ -99,18 +114,24 @@ impl RunFolder {
                 return Err(RecordError::Io { path, action: "cannot be locked", source });
             }
         }
+        self.sweep();
+        // Under the lock no other process writes a checkpoint: whatever has the ending is left over.
+        let entries = fs::read_dir(&self.path).map_err(RecordError::io(&self.path, "cannot be read"))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.extension().is_some_and(|ending| ending == atomic::PARTIAL) {
+                atomic::remove_if_dead(&path);
+            }
+        }
         Ok(RunLock { _file: file })
     }
 
-    /// Removes what a killed process left half-written. The caller holds the lock.
-    pub fn remove_partial_files(&self, _lock: &RunLock) -> Result<(), RecordError> {
-        let entries = fs::read_dir(&self.path).map_err(RecordError::io(&self.path, "cannot be read"))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|ending| ending == "partial") {
-                fs::remove_file(&path).map_err(RecordError::io(&path, "cannot be removed"))?;
-            }
-        }
-        Ok(())
+    /// Removes what processes that are dead left half-written, here and under `analysis`.
+    fn sweep(&self) {
+        atomic::sweep(&self.path);
+        let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        let analysis = Some(self.analysis()).filter(is_folder);
+        let within = analysis.iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
+        analysis.iter().cloned().chain(within.filter(is_folder)).for_each(|folder| atomic::sweep(&folder));
     }
 }
 
@@ -133,6 +154,40 @@ mod tests {
         assert!(message.contains("another leaklab process"), "{message}");
         drop(lock);
         folder.lock().unwrap();
+    }
+
+    #[test]
+    fn whatever_opens_a_run_sweeps_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RunFolder::at(parent.path());
+        let (passes, ending) = (folder.analysis().join("passes"), "0123456789abcdef.partial");
+        fs::create_dir_all(&passes).unwrap();
+        fs::write(folder.run_toml(), "").unwrap();
+        let left =
+            [folder.path(), &folder.analysis(), &passes].map(|within| within.join(format!("x.{ending}")));
+        let rotation = folder.path().join("checkpoint.previous.partial");
+        let leave = || left.iter().chain([&rotation]).for_each(|path| fs::write(path, "half").unwrap());
+        leave();
+        RunFolder::open(parent.path()).unwrap();
+        assert!(left.iter().all(|path| !path.exists()));
+        assert!(rotation.exists(), "only the holder of the lock knows that no rotation is under way");
+        leave();
+        let _lock = folder.lock().unwrap();
+        assert!(left.iter().chain([&rotation]).all(|path| !path.exists()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn tables_do_not_go_through_a_link() {
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, elsewhere) = (RunFolder::at(parent.path().join("run")), parent.path().join("elsewhere"));
+        fs::create_dir_all(&elsewhere).unwrap();
+        fs::create_dir(folder.path()).unwrap();
+        fs::write(folder.run_toml(), "").unwrap();
+        RunFolder::open(folder.path()).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.analysis()).unwrap();
+        let message = RunFolder::open(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("analysis: cannot be used: it is a symbolic link"), "{message}");
     }
 
     #[test]

@@ -48,9 +48,11 @@ impl Trouble {
     }
 }
 
+const WHAT: &str = "health file";
+
 /// Reads all complete lines; none if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<Notice>, RecordError> {
-    lines::read(path, "health file", FORMAT)
+    lines::read(path, WHAT, FORMAT)
 }
 
 /// Appends a notice.
@@ -60,5 +62,5 @@ pub fn append(path: &Path, notice: &Notice) -> Result<(), RecordError> {
 
 /// Drops a torn last line and every notice of an epoch after `last`.
 pub fn cut_after(path: &Path, last: u64) -> Result<(), RecordError> {
-    lines::retain::<Notice>(path, |line| line.epoch <= last)
+    lines::retain::<Notice>(path, WHAT, FORMAT, |line| line.epoch <= last)
 }

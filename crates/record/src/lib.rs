@@ -1,22 +1,43 @@
-//! What a run leaves on disk: manifest, metrics, checkpoint and table formats.
+//! What runs and studies leave on disk, and the nouns they are written in: run keys, conditions, quantities,
+//! verdicts, noises, and the rows of every table.
 //!
-//! Nothing here knows how a number was computed; the report reads these formats and nothing else.
+//! Nothing here knows how a number was computed; the report reads these formats and nothing else. Of the
+//! engine only its nouns are used (noise, layer, time constant), so that each has one definition.
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+mod bits;
 pub mod checkpoint;
 mod error;
 pub mod events;
+pub mod file;
 mod folder;
 pub mod health;
 pub mod lines;
 pub mod log;
 pub mod manifest;
+mod mechanism;
 pub mod metrics;
+pub mod noun;
+mod quantity;
+mod row;
+mod study;
 pub mod table;
+pub mod tables;
+pub mod text;
+mod verdict;
 
+pub use bits::Bits;
 pub use checkpoint::{Checkpoint, Header, Position, Tensor};
 pub use error::RecordError;
 pub use folder::{RunFolder, RunLock};
+pub use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, Scenario};
+pub use leaklab_engine::{LayerKind, Tau};
 pub use manifest::{Manifest, number_text};
+pub use mechanism::{LayerChoice, Part, Place, PriceMeasure, Readout, TimeWindow, Topic};
+pub use noun::{NoiseKey, PAPER_NOISES, Role, RunKey, Stimulus};
+pub use quantity::{Quantity, Reading, Scale, Unit, UnknownQuantity};
+pub use row::{Field, Row, Rows};
+pub use study::StudyFolder;
 pub use table::{Cell, Column, Table, TableError};
+pub use verdict::{Case, ClaimId, Verdict};

@@ -1,12 +1,14 @@
 //! Files of one JSON object per line, appended to while a run goes on.
 //!
-//! A killed process leaves at most a torn last line. Readers pass over it; a run that resumes removes it, together
-//! with the lines of epochs that will be trained again.
+//! A killed process leaves at most a torn last line. Readers pass over it; a run that resumes removes it,
+//! together with the lines of epochs that will be trained again. Any other line that cannot be read is
+//! damage: it is named, and stays as it is.
 
 use crate::atomic;
 use crate::error::RecordError;
+use crate::file;
 use serde::{Serialize, de::DeserializeOwned};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -14,10 +16,7 @@ use std::path::Path;
 pub fn append(path: &Path, value: &impl Serialize) -> Result<(), RecordError> {
     let mut line = serde_json::to_vec(value).map_err(|e| RecordError::malformed(path, "record", e))?;
     line.push(b'\n');
-    File::options()
-        .create(true)
-        .append(true)
-        .open(path)
+    file::open_for_writing(path, File::options().append(true))
         .and_then(|mut file| file.write_all(&line).and_then(|()| file.sync_data()))
         .map_err(RecordError::io(path, "cannot be written"))
 }
@@ -28,14 +27,47 @@ pub fn read<T: DeserializeOwned>(
     what: &'static str,
     format: u32,
 ) -> Result<Vec<T>, RecordError> {
-    let bytes = match fs::read(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(RecordError::io(path, "cannot be read"))?,
-    };
-    let complete = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+    let bytes = bytes_of(path)?;
+    let lines = parse(path, &bytes, what, format)?;
+    Ok(lines.into_iter().map(|(_, value)| value).collect())
+}
+
+/// Rewrites a file to the lines that `keep` accepts, and drops a torn last line. Lines that are kept keep
+/// their bytes. A line that is not what it should be is an error that names it, and nothing is changed.
+pub fn retain<T: DeserializeOwned>(
+    path: &Path,
+    what: &'static str,
+    format: u32,
+    keep: impl Fn(&T) -> bool,
+) -> Result<(), RecordError> {
+    let bytes = bytes_of(path)?;
+    let lines = parse::<T>(path, &bytes, what, format)?;
+    let kept: Vec<&[u8]> = lines.iter().filter(|(_, value)| keep(value)).map(|(line, _)| *line).collect();
+    let kept = kept.concat();
+    if kept == bytes {
+        return Ok(());
+    }
+    atomic::write(path, &kept).map_err(RecordError::io(path, "cannot be written"))
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, RecordError> {
+    match file::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(RecordError::io(path, "cannot be read")),
+    }
+}
+
+/// The complete lines, each with its bytes and its value. Only the last line can lack its end, and is then
+/// torn.
+fn parse<'a, T: DeserializeOwned>(
+    path: &Path,
+    bytes: &'a [u8],
+    what: &'static str,
+    format: u32,
+) -> Result<Vec<(&'a [u8], T)>, RecordError> {
     let mut values = Vec::new();
-    for (i, line) in bytes[..complete].split(|&b| b == b'\n').enumerate() {
-        if line.iter().all(u8::is_ascii_whitespace) {
+    for (i, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+        if !line.ends_with(b"\n") || line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         let malformed =
@@ -43,33 +75,16 @@ pub fn read<T: DeserializeOwned>(
         let value: serde_json::Value = serde_json::from_slice(line).map_err(malformed)?;
         let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         RecordError::check_format(path, what, found, format)?;
-        values.push(serde_json::from_value(value).map_err(malformed)?);
+        values.push((line, serde_json::from_value(value).map_err(malformed)?));
     }
     Ok(values)
-}
-
-/// Rewrites a file to the lines that `keep` accepts, and drops a torn last line. Lines that are kept keep their bytes.
-pub fn retain<T: DeserializeOwned>(path: &Path, keep: impl Fn(&T) -> bool) -> Result<(), RecordError> {
-    let bytes = match fs::read(path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(RecordError::io(path, "cannot be read"))?,
-    };
-    let mut kept = Vec::with_capacity(bytes.len());
-    for line in bytes.split_inclusive(|&b| b == b'\n') {
-        if line.ends_with(b"\n") && serde_json::from_slice::<T>(line).is_ok_and(|value| keep(&value)) {
-            kept.extend_from_slice(line);
-        }
-    }
-    if kept == bytes {
-        return Ok(());
-    }
-    atomic::write(path, &kept).map_err(RecordError::io(path, "cannot be written"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde::Deserialize;
+    use std::fs;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Line {
@@ -88,8 +103,34 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 4]).unwrap();
         assert_eq!(read::<Line>(&path, "metrics", 1).unwrap().len(), 2);
-        retain::<Line>(&path, |line| line.epoch <= 1).unwrap();
+        retain::<Line>(&path, "metrics", 1, |line| line.epoch <= 1).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"format\":1,\"epoch\":1}\n");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_named_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        (1..=4).for_each(|epoch| append(&path, &Line { format: 1, epoch }).unwrap());
+        let whole = fs::read(&path).unwrap();
+        let line = whole.len() / 4;
+        // Every bit of every line: the last line's end alone may vanish, and makes it a torn line.
+        for bit in 0..8 * (whole.len() - 1) {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            match retain::<Line>(&path, "metrics", 1, |line| line.epoch <= 100) {
+                // The flip made another number of it.
+                Ok(()) => assert_eq!(bit / 8 % line, line - 3, "bit {bit}"),
+                Err(RecordError::Format { found, .. }) => assert_ne!(found, 1),
+                Err(error) => {
+                    // A line's end that vanished joins it to the next.
+                    let place = format!("line {}:", bit / 8 / line + 1);
+                    assert!(error.to_string().contains(&place), "bit {bit}: {error}");
+                }
+            }
+            assert_eq!(fs::read(&path).unwrap(), bytes, "bit {bit}: the file was changed");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `log.txt`: what happened and when, for people. Nothing reads it back.
 
 use crate::error::RecordError;
+use crate::file;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub struct Log {
 impl Log {
     /// Opens a log to append to it.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
-        let file = File::options().create(true).append(true).open(path);
+        let file = file::open_for_writing(path, File::options().append(true));
         let file = file.map_err(RecordError::io(path, "cannot be written"))?;
         Ok(Log { path: path.to_owned(), file })
     }

@@ -1,10 +1,11 @@
 //! `run.toml`: every setting a run was trained with, resolved.
 //!
-//! Which settings there are is the lab's business; here the file is a table with a format, so that the report can
-//! print it without knowing the lab.
+//! Which settings there are is the lab's business; here the file is a table with a format, so that the report
+//! can print it without knowing the lab.
 
 use crate::atomic;
 use crate::error::RecordError;
+use crate::file;
 use std::path::Path;
 
 /// Version of the format, raised when a reader of the old one would misread the new one.
@@ -22,7 +23,7 @@ pub struct Manifest {
 impl Manifest {
     /// Reads `run.toml` (or the `study.toml` of a study) and checks its format.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
-        let text = std::fs::read_to_string(path).map_err(RecordError::io(path, "cannot be read"))?;
+        let text = file::read_to_string(path).map_err(RecordError::io(path, "cannot be read"))?;
         let mut settings: toml::Table =
             toml::from_str(&text).map_err(|e| RecordError::malformed(path, "settings file", e))?;
         let found = settings.remove("format").and_then(|value| value.as_integer()).unwrap_or(0);

@@ -21,6 +21,13 @@ pub struct Epoch {
     pub train_accuracy: f64,
     /// Mean over samples of the sum over outputs of (p - onehot)^2, while training. Empty if not finite.
     pub train_sse: Option<f64>,
+    /// Accuracy on a fixed part of the training images after the epoch, in evaluation: no dropout, no
+    /// augmentation.
+    #[serde(default)]
+    pub train_accuracy_evaluated: Option<f64>,
+    /// Mean squared error on them, summed over outputs. Empty if not finite.
+    #[serde(default)]
+    pub train_sse_evaluated: Option<f64>,
     /// Accuracy on the test set.
     pub test_accuracy: Option<f64>,
     /// Mean squared error on the test set, summed over outputs. Empty if not finite.
@@ -52,9 +59,18 @@ pub struct LayerEpoch {
     pub weighted_input_norm: Option<f64>,
 }
 
-/// Reads all complete lines; none if the file does not exist.
+const WHAT: &str = "metrics file";
+
+/// Reads all complete lines, whose epochs must be 1, 2, 3 and so on; none if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<Epoch>, RecordError> {
-    lines::read(path, "metrics file", FORMAT)
+    let epochs: Vec<Epoch> = lines::read(path, WHAT, FORMAT)?;
+    for (line, expected) in epochs.iter().zip(1..) {
+        if line.epoch != expected {
+            let reason = format!("epoch {} where epoch {expected} should be", line.epoch);
+            return Err(RecordError::malformed(path, WHAT, reason));
+        }
+    }
+    Ok(epochs)
 }
 
 /// Appends an epoch.
@@ -62,7 +78,70 @@ pub fn append(path: &Path, epoch: &Epoch) -> Result<(), RecordError> {
     lines::append(path, epoch)
 }
 
-/// Drops a torn last line and every epoch after `last`.
-pub fn cut_after(path: &Path, last: u64) -> Result<(), RecordError> {
-    lines::retain::<Epoch>(path, |line| line.epoch <= last)
+/// Drops a torn last line and every epoch after `last`, and gives the rest. All epochs up to `last` must be
+/// there: they were written before the checkpoint that says so.
+pub fn cut_after(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
+    let complete = read(path)?;
+    if (complete.len() as u64) < last {
+        let reason = format!(
+            "{} epochs where the checkpoint has {last}; put the missing lines back, or train a new run",
+            complete.len()
+        );
+        return Err(RecordError::Damaged { path: path.to_owned(), reason });
+    }
+    lines::retain::<Epoch>(path, WHAT, FORMAT, |line| line.epoch <= last)?;
+    Ok(complete.into_iter().take_while(|epoch| epoch.epoch <= last).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch(number: u64) -> Epoch {
+        Epoch {
+            format: FORMAT,
+            epoch: number,
+            learning_rate: 0.1,
+            train_accuracy: 0.5,
+            train_sse: None,
+            train_accuracy_evaluated: None,
+            train_sse_evaluated: None,
+            test_accuracy: None,
+            test_sse: None,
+            spike_rate: None,
+            synops: None,
+            layers: Vec::new(),
+            seconds: 1.0,
+            images_per_second: 1.0,
+        }
+    }
+
+    #[test]
+    fn epochs_are_numbered_from_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for (numbers, expected) in [
+            (&[1, 2, u64::MAX][..], "epoch 18446744073709551615 where epoch 3 should be"),
+            (&[2, 3], "epoch 2 where epoch 1 should be"),
+            (&[1, 2, 2], "epoch 2 where epoch 3 should be"),
+            (&[1, 3], "epoch 3 where epoch 2 should be"),
+        ] {
+            let path = folder.path().join("metrics.jsonl");
+            numbers.iter().for_each(|&number| append(&path, &epoch(number)).unwrap());
+            let message = read(&path).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_finds_its_epochs_or_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        (1..=3).for_each(|number| append(&path, &epoch(number)).unwrap());
+        assert_eq!(cut_after(&path, 2).unwrap().len(), 2);
+        assert_eq!(read(&path).unwrap().len(), 2);
+        let message = cut_after(&path, 3).unwrap_err().to_string();
+        assert!(message.contains("2 epochs where the checkpoint has 3"), "{message}");
+        assert_eq!(cut_after(&folder.path().join("none"), 0).unwrap(), []);
+    }
 }

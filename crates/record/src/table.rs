@@ -1,7 +1,8 @@
 //! A table of results that explains itself: every column has a unit and a description, and the table the
 //! definition of what was measured. The JSON form is for programs, the CSV form for spreadsheets and pandas.
 //!
-//! A missing number is an explicit empty cell and never NaN: a table refuses non-finite numbers when it is built.
+//! A missing number is an explicit empty cell and never NaN: a table refuses non-finite numbers when it is
+//! built.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ impl Table {
             .map(|&(name, unit, description)| Column {
                 name: name.to_owned(),
                 unit: unit.to_owned(),
-                description: description.to_owned(),
+                description: description.trim().to_owned(),
             })
             .collect();
         Table {
@@ -204,7 +205,7 @@ impl Table {
                     Cell::Empty => {}
                     Cell::Integer(n) => out.push_str(&n.to_string()),
                     Cell::Number(x) => out.push_str(&x.to_string()),
-                    Cell::Text(s) => field(&mut out, s),
+                    Cell::Text(s) => field(&mut out, &crate::text::for_csv(s)),
                 }
             }
             out.push('\n');
@@ -229,7 +230,7 @@ impl Table {
     /// Reads a table from its JSON file.
     pub fn read(path: &Path) -> Result<Self, TableError> {
         let malformed = |reason: String| TableError::Malformed { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path)
+        let text = crate::file::read_to_string(path)
             .map_err(|source| TableError::Io { path: path.to_owned(), source })?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;

@@ -15,12 +15,9 @@ fn example(epoch: u64) -> Checkpoint {
         header: Header {
             format: checkpoint::FORMAT,
             checksum: String::new(),
-            network: "1x4x4-2C3-3o".to_owned(),
-            tau: "inf".to_owned(),
-            v_th: 1.0,
-            time_steps: 10,
             position: Position { seed: 7, epoch, squared_error: 0.1 + 0.2, ..Position::default() },
-            settings: checkpoint::digest("x"),
+            settings: [("tau".to_owned(), "inf".to_owned())].into(),
+            data: "0123".to_owned(),
         },
         tensors: vec![
             tensor("conv1", &[2, 1, 3, 3]),
@@ -94,4 +91,21 @@ fn a_later_format_is_refused_with_the_remedy() {
     later.write(&path).unwrap();
     let message = Checkpoint::read(&path).unwrap_err().to_string();
     assert!(message.contains("checkpoint format 9") && message.contains("update leaklab"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_kill_within_the_rotation_leaves_nothing_behind() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::at(parent.path());
+    let lock = folder.lock().unwrap();
+    example(1).save(&folder, &lock).unwrap();
+    // As after a kill when the checkpoint has become the previous one too and the next is not yet in place.
+    fs::hard_link(folder.checkpoint(), folder.previous_checkpoint()).unwrap();
+    example(2).save(&folder, &lock).unwrap();
+    let epoch = |path: &Path| Checkpoint::read(path).unwrap().header.position.epoch;
+    assert_eq!((epoch(&folder.previous_checkpoint()), epoch(&folder.checkpoint())), (1, 2));
+    let mut left: Vec<_> = fs::read_dir(parent.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["checkpoint.previous.safetensors", "checkpoint.safetensors", "lock"]);
 }

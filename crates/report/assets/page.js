@@ -13,6 +13,8 @@
   const figures = [...document.querySelectorAll("figure.figure")].map((element) => {
     const { table, panels, series } = JSON.parse(element.querySelector("script[type='application/json']").textContent);
     const values = table.rows.map((row) => Object.fromEntries(row.map((cell, i) => [table.columns[i], cell])));
+    const labels = new Map((series?.items ?? []).map((item) => [item.value, item.label]));
+    if (series) for (const row of values) row.series_label = labels.get(row[series.column]) ?? row[series.column];
     const views = [...element.querySelectorAll(".view")];
     return { element, table, panels, series, values, views, results: [], hidden: new Set((series?.items ?? []).filter((item) => !item.shown).map((item) => item.value)), zoom: false };
   });
@@ -25,14 +27,14 @@
     return value;
   }
 
-  function config(name, narrow) {
+  function config(name) {
     const ink = inks[name];
     return {
-      font, background: null, padding: { left: 2, right: 8, top: 6, bottom: 2 },
+      font, background: null, padding: { left: 2, right: 14, top: 8, bottom: 2 },
       view: { stroke: null },
       axis: {
         labelColor: ink.muted, titleColor: ink.ink, gridColor: ink.grid, domainColor: ink.line, tickColor: ink.line, labelFontSize: 12, titleFontSize: 12.5,
-        titleFontWeight: 560, labelPadding: 5, titlePadding: 9, tickSize: 4, labelLimit: 130, titleLimit: narrow ? 270 : 380,
+        titleFontWeight: 560, labelPadding: 5, titlePadding: 9, tickSize: 4, labelLimit: 130, titleLimit: 0, labelFlush: false,
       },
       axisX: { grid: false },
       axisY: { domain: false, ticks: false },
@@ -48,14 +50,33 @@
   const clone = (value) => JSON.parse(JSON.stringify(value));
   const channel = (spec, name) => (spec.encoding && spec.encoding[name]) || (spec.layer && spec.layer.map((l) => channel(l, name)).find(Boolean));
 
+  // An axis title that is longer than its axis goes on two lines.
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = `600 12.5px ${font}`;
+  function wrap(spec, room) {
+    for (const name of ["x", "y"]) {
+      const axis = spec.encoding && spec.encoding[name];
+      if (!axis || typeof axis.title !== "string" || ruler.measureText(axis.title).width <= room[name]) continue;
+      const words = axis.title.split(" ");
+      const lines = words.slice(1).map((_, i) => [words.slice(0, i + 1).join(" "), words.slice(i + 1).join(" ")]);
+      const longest = (pair) => Math.max(...pair.map((line) => ruler.measureText(line).width));
+      if (lines.length) axis.title = lines.reduce((best, pair) => (longest(pair) < longest(best) ? pair : best));
+    }
+    for (const layer of spec.layer || []) wrap(layer, room);
+  }
+
   // The drawing of one panel: the specification with rows, size, theme, hidden series and zoom put in.
   function drawing(figure, index, name, width) {
     const panel = figure.panels[index];
     const spec = shaded(clone(panel.spec), name);
     spec.data = { values: figure.values };
     spec.width = width || "container";
+    if (width) spec.autosize = { type: "fit-x", contains: "padding" };
     spec.height = panel.height;
-    spec.config = config(name, (width || figure.views[index].clientWidth) < 400);
+    const names = (channel(spec, "y") || {}).type === "nominal" ? 80 : 0;
+    const room = (width || figure.views[index].clientWidth) - 70 - names;
+    wrap(spec, { x: room, y: panel.height });
+    spec.config = config(name);
     if (figure.series) {
       spec.params = [{ name: "hidden", value: [...figure.hidden] }, ...(spec.params || [])];
       spec.transform = [{ filter: `indexof(hidden, datum[${JSON.stringify(figure.series.column)}]) < 0` }, ...(spec.transform || [])];
@@ -113,7 +134,7 @@
 
   // All panels of a figure and its legend as one picture on white, at a size fit for a paper.
   async function picture(figure) {
-    const count = figure.panels.length, columns = Math.min(count, count === 3 ? 3 : 2);
+    const count = figure.panels.length, columns = Math.min(count, Number(figure.element.querySelector(".panels").dataset.columns) || 1);
     const width = count === 1 ? 620 : 360, gap = 24;
     const measure = document.createElement("canvas").getContext("2d");
     measure.font = `13px ${font}`;
@@ -251,6 +272,19 @@
       }
   }, { rootMargin: "-15% 0px -75% 0px" });
   document.querySelectorAll("main [id]").forEach((part) => { if (links.has(part.id)) seen.observe(part); });
+
+  // Claims are folded where the screen is narrow; a link to one opens it, and so does printing.
+  const claims = [...document.querySelectorAll("details.claim")];
+  if (matchMedia("(max-width: 52rem)").matches) for (const claim of claims) claim.open = false;
+  const openLinked = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target instanceof HTMLDetailsElement) target.open = true;
+  };
+  for (const link of document.querySelectorAll("a[href^='#claim-']"))
+    link.addEventListener("click", () => { const claim = document.getElementById(link.hash.slice(1)); if (claim) claim.open = true; });
+  addEventListener("hashchange", openLinked);
+  openLinked();
+  addEventListener("beforeprint", () => { for (const claim of claims) claim.open = true; });
 
   // The page of a study that still runs reads itself again, and stays where the reader was.
   const refresh = Number(root.dataset.refresh);

@@ -1,12 +1,16 @@
 //! A figure: one table, drawn in one or several panels, with its series as buttons above it.
 //!
-//! A panel's specification is Vega-Lite without `data`, `width`, `height` and `config`: the page's script adds the
-//! table's rows, fits the width to the screen, puts in the theme's colours (see [`crate::palette`]), hides the series
-//! that are switched off and, on demand, makes the scales zoom. So a specification says what is drawn and nothing else.
+//! A panel's specification is Vega-Lite without `data`, `width`, `height` and `config`: the page's script
+//! adds the table's rows, fits the width to the screen, puts in the theme's colours (see [`crate::palette`]),
+//! hides the series that are switched off and, on demand, makes the scales zoom. So a specification says what
+//! is drawn and nothing else.
 
 use crate::html::Html;
-use leaklab_record::Table;
-use serde_json::Value;
+use leaklab_record::{Row, Rows, Table};
+use serde_json::{Value, json};
+
+/// A field that the page's script adds to every row of a figure with series: the label of the row's series.
+pub const LABEL: &str = "series_label";
 
 /// A figure of a page.
 #[derive(Debug, Clone)]
@@ -23,18 +27,28 @@ pub struct Figure {
     pub series: Option<Series>,
     /// The pictures.
     pub panels: Vec<Panel>,
+    /// Panels side by side, where the screen is wide enough.
+    pub columns: usize,
 }
 
 impl Figure {
-    /// A figure with a single panel.
-    pub fn new(id: &str, title: &str, caption: Html, data: Table, spec: Value) -> Self {
-        let panels = vec![Panel::new("", spec)];
-        Figure { id: id.to_owned(), title: title.to_owned(), caption, data, series: None, panels }
+    /// A figure of some rows.
+    pub fn new<R: Row>(id: &str, title: &str, caption: Html, data: &Rows<R>, panels: Vec<Panel>) -> Self {
+        let count = panels.len();
+        let columns = if count > 0 && count.is_multiple_of(3) { 3 } else { count.min(2) };
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Figure { id, title, caption, data: data.table(), series: None, panels, columns }
     }
 
     /// With the series named by a column as buttons.
     pub fn with_series(mut self, series: Series) -> Self {
         self.series = Some(series);
+        self
+    }
+
+    /// With so many panels side by side.
+    pub fn with_columns(mut self, columns: usize) -> Self {
+        self.columns = columns;
         self
     }
 }
@@ -67,7 +81,7 @@ impl Panel {
 #[derive(Debug, Clone)]
 pub struct Series {
     /// The column.
-    pub column: String,
+    pub column: &'static str,
     /// Its values, in the order of the buttons.
     pub items: Vec<Item>,
 }
@@ -80,36 +94,23 @@ pub struct Item {
     /// Words on the button.
     pub label: String,
     /// Colour token, see [`crate::palette::COLOURS`].
-    pub colour: String,
+    pub colour: &'static str,
     /// Whether it is switched on when the page opens.
     pub shown: bool,
 }
 
 impl Series {
-    /// Series with given values, labels and colour tokens.
-    pub fn new<'a>(column: &str, items: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>) -> Self {
-        let items = items.into_iter().map(|(value, label, colour)| Item {
-            value: value.to_owned(),
-            label: label.to_owned(),
-            colour: colour.to_owned(),
-            shown: true,
-        });
-        Series { column: column.to_owned(), items: items.collect() }
-    }
-
-    /// With only those series switched on at first.
-    pub fn showing(mut self, shown: impl Fn(&str) -> bool) -> Self {
-        self.items.iter_mut().for_each(|item| item.shown = shown(&item.value));
-        self
-    }
-
     /// The Vega-Lite colour channel that draws these series; the buttons are its legend.
     pub fn colour(&self) -> Value {
-        let domain: Vec<&str> = self.items.iter().map(|item| item.value.as_str()).collect();
-        let range: Vec<&str> = self.items.iter().map(|item| item.colour.as_str()).collect();
-        serde_json::json!({
+        let range: Vec<&str> = self.items.iter().map(|item| item.colour).collect();
+        json!({
             "field": self.column, "type": "nominal", "legend": null,
-            "scale": { "domain": domain, "range": range }
+            "scale": { "domain": self.values(), "range": range }
         })
+    }
+
+    /// The values, in the order of the buttons.
+    pub fn values(&self) -> Vec<&str> {
+        self.items.iter().map(|item| item.value.as_str()).collect()
     }
 }

@@ -1,5 +1,6 @@
-//! HTML that is escaped by construction: a template is program text (`&'static str`), everything filled into it is
-//! escaped, and only [`Html`] itself goes in unescaped. A run's name can therefore neither break nor script the page.
+//! HTML that is escaped by construction: a template is program text (`&'static str`), everything filled into
+//! it is escaped, and only [`Html`] itself goes in unescaped. A run's name can therefore neither break nor
+//! script the page.
 
 use std::fmt;
 
@@ -113,8 +114,8 @@ impl Piece for usize {
     }
 }
 
-/// Escapes for element content and for attribute values in either quote. Control characters, which HTML does not
-/// allow, and those that would turn round the direction of the text after them, become U+FFFD.
+/// Escapes for element content and for attribute values in either quote. Control characters, which HTML does
+/// not allow, and those that would turn round the direction of the text after them, become U+FFFD.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

@@ -1,7 +1,8 @@
 //! The page: headings, prose and figures in one HTML file that asks nothing of a network.
 //!
-//! Styles, script, Vega-Lite and all numbers are inside the file, and a content security policy forbids every request
-//! and every script but the page's own, which it names by their SHA-256: a mistake in escaping would still not run.
+//! Styles, script, Vega-Lite and all numbers are inside the file. A content security policy forbids every
+//! request and every script but the page's own, which it names by their SHA-256: a mistake in escaping would
+//! still not run.
 
 use crate::figure::{Figure, Series};
 use crate::html::{Html, script_json};
@@ -46,7 +47,7 @@ pub struct Section {
     pub id: String,
     /// Short name in the list of contents.
     pub name: String,
-    /// Heading.
+    /// Heading; none if it is empty.
     pub heading: String,
     /// Prose before the figures.
     pub text: Html,
@@ -100,9 +101,10 @@ pub fn render(page: &Page) -> String {
          <div class=\"rail\">\n<div class=\"brand\">{MARK}<span>LeakLab</span></div>\n\
          <nav class=\"contents\" aria-label=\"Contents\">{contents}</nav>\n\
          <div class=\"theme\"><button type=\"button\">Dark theme</button></div>\n</div>\n<main>\n\
-         <header>\n<p class=\"eyebrow\">{eyebrow}</p>\n<h1>{title}</h1>\n<div class=\"lead\">{lead}</div>\n</header>\n\
-         <noscript><p class=\"notice\">The figures are drawn by a script inside this file, and scripts are switched \
-         off; the text and tables are complete without it.</p></noscript>\n{body}\n<footer>{footer}\
+         <header>\n<p class=\"eyebrow\">{eyebrow}</p>\n<h1>{title}</h1>\n\
+         <div class=\"lead\">{lead}</div>\n</header>\n\
+         <noscript><p class=\"notice\">The figures are drawn by a script inside this file, and scripts are \
+         switched off; the text and tables are complete without it.</p></noscript>\n{body}\n<footer>{footer}\
          <p>Figures are drawn by Vega-Lite, which is inside this file with its \
          <a href=\"#licences\">licences</a>; nothing is loaded from elsewhere.</p>\n<details id=\"licences\">\
          <summary>Licences</summary><pre>{}</pre></details></footer>\n</main>\n</div>\n\
@@ -125,16 +127,19 @@ fn section(section: &Section) -> Html {
     } else {
         Html::fill("<div class=\"prose\">{}</div>\n", &[&section.text])
     };
+    let heading = if section.heading.is_empty() {
+        Html::new()
+    } else {
+        Html::fill("<h2>{}</h2>\n", &[&section.heading])
+    };
     let figures = Html::join(section.figures.iter().map(figure));
     Html::fill(
-        "<section id=\"{}\">\n<h2>{}</h2>\n{}{}{}</section>\n",
-        &[&section.id, &section.heading, &text, &figures, &section.after],
+        "<section id=\"{}\">\n{}{}{}{}</section>\n",
+        &[&section.id, &heading, &text, &figures, &section.after],
     )
 }
 
 fn figure(figure: &Figure) -> Html {
-    let count = figure.panels.len();
-    let columns = if count > 0 && count.is_multiple_of(3) { 3 } else { count.min(2) };
     let panels = Html::join(figure.panels.iter().map(|panel| {
         let title =
             if panel.title.is_empty() { Html::new() } else { Html::fill("<h4>{}</h4>", &[&panel.title]) };
@@ -175,7 +180,7 @@ fn figure(figure: &Figure) -> Html {
             &figure.id,
             &figure.title,
             &figure.series.as_ref().map(buttons).unwrap_or_default(),
-            &columns,
+            &figure.columns,
             &panels,
             &figure.caption,
             &data,
@@ -235,6 +240,16 @@ fn hash(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::{Item, Panel};
+    use leaklab_record::Rows;
+
+    leaklab_record::row! {
+        /// A row for the test.
+        pub struct Named in "named" {
+            /// A name.
+            name: String [""],
+        }
+    }
 
     #[test]
     fn hash_is_base64_of_sha256() {
@@ -262,11 +277,12 @@ mod tests {
     #[test]
     fn hostile_names_stay_text() {
         let name = "\"><script>alert(1)</script><!-- '&\u{202e}漢";
-        let mut data = Table::new("t", name, "", &[("x", "", ""), (name, "", "")]);
-        data.push(vec![1.0.into(), name.into()]);
-        let mut figure = Figure::new("f", name, Html::text(name), data, json!({ "mark": name }))
-            .with_series(Series::new(name, [(name, name, "@blue")]));
-        figure.panels[0].title = name.to_owned();
+        let mut data = Rows::new(name, "");
+        data.rows.push(Named { name: name.to_owned() });
+        let item = Item { value: name.into(), label: name.into(), colour: "@blue", shown: true };
+        let series = Series { column: Named::name, items: vec![item] };
+        let panels = vec![Panel::new(name, json!({ "mark": name }))];
+        let figure = Figure::new("f", name, Html::text(name), &data, panels).with_series(series);
         let mut part = Section::new("s", name, name, Html::text(name));
         part.figures.push(figure);
         let page = Page {

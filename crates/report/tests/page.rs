@@ -1,119 +1,232 @@
-//! The page of made-up studies: it says what the tables say, with any verdict, any name, and whatever is missing.
+//! The page of made-up studies: it says what the tables say, with any verdict, any name, any conditions, and
+//! whatever is missing.
 
 mod synthetic;
 
+use leaklab_record::tables::ClaimRow;
+use leaklab_record::{Case, ClaimId, Rows, Verdict};
 use leaklab_report::page::render;
-use leaklab_report::study::{page, records::Study, write};
-use synthetic::Synthetic;
+use leaklab_report::study::{claims, page, records::Study, write};
+use leaklab_report::{Figure, Page};
+use std::sync::LazyLock;
+use synthetic::{Made, Synthetic};
 
-const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
-const CLASSES: [&str; 3] = ["verdict holds", "verdict fails", "verdict open"];
+const CASES: [(Case, &str); 3] = [
+    (Case::AsClaimed, "verdict holds"),
+    (Case::Opposite, "verdict fails"),
+    (Case::Undecided, "verdict open"),
+];
 
-fn html(study: &Synthetic) -> String {
+fn read(made: &Synthetic) -> Study {
     let folder = tempfile::tempdir().unwrap();
-    study.write(folder.path());
-    render(&page(&Study::read(folder.path()).unwrap()))
+    made.write(folder.path());
+    Study::read(folder.path()).unwrap()
 }
 
-/// The rows of one claim in the claims table.
-fn rows(html: &str, claim: usize) -> Vec<String> {
-    let start = html.find(&format!("id=\"claim-{claim}\"")).expect("the claim's group");
-    let rest = &html[start..];
-    let end = rest[1..].find("class=\"group\"").map_or(rest.len(), |i| i + 1);
-    let end = end.min(rest.find("</tbody>").unwrap());
-    rest[..end].split("<tr>").skip(1).map(str::to_owned).collect()
+/// The usual study, written and read once.
+fn usual() -> Study {
+    static STUDY: LazyLock<Study> = LazyLock::new(|| read(&Synthetic::default()));
+    STUDY.clone()
 }
 
-/// The page of the usual study with other verdicts.
-fn judged(study: &Study, verdict: impl Fn(usize) -> &'static str) -> String {
+/// What stands between two marks, the second after the first.
+fn between<'a>(html: &'a str, from: &str, to: &str) -> &'a str {
+    let rest = &html[html.find(from).unwrap_or_else(|| panic!("no {from}"))..];
+    &rest[..rest.find(to).unwrap_or(rest.len())]
+}
+
+/// The parts of one claim on the page.
+fn parts(html: &str, claim: ClaimId) -> Vec<&str> {
+    let group = between(html, &format!("id=\"claim-{claim}\""), "</table>");
+    between(group, "<tbody>", "</tbody>").split("<tr>").skip(1).collect()
+}
+
+/// The page of a study with other cases of its claims.
+fn judged(study: &Study, case: impl Fn(&ClaimRow) -> Case) -> String {
     let mut study = study.clone();
-    let claims = study.compare.get_mut("claims").unwrap();
-    let column = claims.column("verdict").unwrap();
-    for row in &mut claims.rows {
-        let number = row[0].text().unwrap()[..1].parse().unwrap();
-        row[column] = verdict(number).into();
+    for row in &mut study.compare.claims.as_mut().unwrap().rows {
+        row.case = case(row);
+        row.verdict = row.case.verdict();
     }
     render(&page(&study))
 }
 
-fn usual() -> Study {
-    let folder = tempfile::tempdir().unwrap();
-    Synthetic::default().write(folder.path());
-    Study::read(folder.path()).unwrap()
+fn figure<'a>(page: &'a Page, id: &str) -> &'a Figure {
+    let mut figures = page.sections.iter().flat_map(|section| &section.figures);
+    figures.find(|figure| figure.id == id).unwrap_or_else(|| panic!("no figure {id}"))
+}
+
+/// The values of a text column of a figure's data.
+fn column<'a>(figure: &'a Figure, name: &str) -> Vec<&'a str> {
+    let place = figure.data.column(name).unwrap();
+    figure.data.rows.iter().filter_map(|row| row[place].text()).collect()
 }
 
 #[test]
 fn every_verdict_of_every_claim_is_shown() {
     let study = usual();
-    for claim in 1..=7 {
-        for (word, class) in WORDS.into_iter().zip(CLASSES) {
-            let html = judged(&study, |number| if number == claim { word } else { "holds" });
-            let rows = rows(&html, claim);
-            assert!(!rows.is_empty());
-            for row in &rows {
-                assert!(
-                    row.contains(&format!("<span class=\"{class}\">{word}</span>")),
-                    "claim {claim}: {row}"
-                );
+    for (i, claim) in claims::PAPER.into_iter().enumerate() {
+        for (case, class) in CASES {
+            let html = judged(&study, |row| if row.claim == claim { case } else { Case::AsClaimed });
+            let badge = format!("<span class=\"{class}\">{}</span>", case.verdict());
+            let parts = parts(&html, claim);
+            assert!(!parts.is_empty());
+            for part in parts {
+                assert!(part.contains(&badge), "claim {claim}: {part}");
             }
-            let lead = &html[html.find("class=\"findings\"").unwrap()..html.find("</ol>").unwrap()];
-            let line = lead.split("<li>").nth(claim).unwrap();
-            assert!(line.contains(class) && line.contains(word), "claim {claim} in the answer: {line}");
+            let line = between(&html, "class=\"findings\"", "</ol>").split("<li>").nth(i + 1).unwrap();
+            assert!(line.contains(&badge), "claim {claim} in the answer: {line}");
         }
     }
 }
 
 #[test]
-fn the_answer_follows_the_verdicts() {
-    let study = usual();
-    let answer = |verdict: &'static str| {
-        let html = judged(&study, |_| verdict);
-        let start = html.find("<p class=\"first\">").unwrap();
-        html[start..start + 120].to_owned()
-    };
-    assert!(answer("holds").contains("Yes: "));
-    assert!(answer("does not hold").contains("No: "));
-    assert!(answer("not enough evidence").contains("cannot tell"));
+fn the_answer_is_the_comparison_s_own_sentence() {
+    let mut study = usual();
+    let sentence = "Only at strong noise, tau 30 against inf.";
+    study.compare.answer.as_mut().unwrap().rows[0].sentence = sentence.to_owned();
+    // Whatever the claims say: the page makes no verdict.
+    let html = judged(&study, |_| Case::NoEffect);
+    assert!(html.contains("<p class=\"first\">Only at strong noise, τ 30 against ∞.</p>"));
+}
+
+#[test]
+fn an_undecided_claim_says_how_many_runs_would_settle_it() {
+    let html = render(&page(&usual()));
+    let [first, ..] = parts(&html, ClaimId::Generalisation)[..] else { panic!("no part") };
+    assert!(first.contains("about 14 pairs of runs would settle it (power 80&nbsp;%)"), "{first}");
+    let [first, ..] = parts(&html, ClaimId::Robustness)[..] else { panic!("no part") };
+    assert!(
+        !first.contains("would settle it") && first.contains("p = 0.012 after Holm&#39;s correction"),
+        "{first}"
+    );
 }
 
 #[test]
 fn a_mixed_claim_is_called_mixed() {
-    let mut study = usual();
-    let claims = study.compare.get_mut("claims").unwrap();
-    let (verdict, case) = (claims.column("verdict").unwrap(), claims.column("case").unwrap());
-    for row in claims.rows.iter_mut().filter(|row| row[0].text() == Some("2 impulse/pixel")) {
-        row[verdict] = "does not hold".into();
-        row[case] = "the opposite".into();
+    let study = usual();
+    let html =
+        judged(&study, |row| if row.part == "impulse/pixel" { Case::Opposite } else { Case::AsClaimed });
+    let line = between(&html, "class=\"findings\"", "</ol>").split("<li>").nth(2).unwrap().to_owned();
+    assert!(
+        line.contains(">mixed</span>") && line.contains("As claimed in 3, the opposite in 1 of 4 parts."),
+        "{line}"
+    );
+}
+
+#[test]
+fn claims_beyond_the_paper_are_not_among_its_seven_but_can_be_listed() {
+    let study = usual();
+    assert!(!render(&page(&study)).contains("claim-W1"));
+    let rows = &study.compare.claims.as_ref().unwrap().rows;
+    let why = claims::groups(rows, &claims::WHY);
+    assert!(claims::findings(&why).as_str().contains("href=\"#claim-W1\""));
+    assert_eq!(claims::PAPER.len() + claims::WHY.len(), ClaimId::ALL.len());
+}
+
+#[test]
+fn a_condition_that_did_not_learn_is_named_and_never_wins() {
+    let study = read(&Synthetic::with_dead());
+    let page = page(&study);
+    let html = render(&page);
+    // Named with its reason, in grey, where it is drawn.
+    for id in ["fig3", "learning-curves", "fig6"] {
+        let figure = figure(&page, id);
+        let item = figure.series.as_ref().unwrap().items.iter().find(|item| item.value == "tau 5").unwrap();
+        assert_eq!((item.colour, item.label.as_str()), ("@unlearned", "τ = 5 (did not learn)"));
+        assert!(figure.caption.as_str().contains("<strong>τ = 5</strong>, in grey, did not learn"));
+        assert!(figure.caption.as_str().contains("clean accuracy 10.0 %"));
     }
-    let html = render(&page(&study));
-    assert!(html.contains("In part: accuracy falls less with more leak in 3 of 4 kinds of noise"));
-    assert!(html.contains("it does not in 1 of 4 kinds of noise (impulse on pixels)"));
-    assert!(html.contains("As claimed in 3, the opposite in 1 of 4 parts."));
+    // Not in the trade-off, though its table has it on the front; not in the first figure.
+    assert!(!column(figure(&page, "tradeoff-figure"), "condition").contains(&"tau 5"));
+    assert!(!column(figure(&page, "gain"), "condition").contains(&"tau 5"));
+    assert!(!page.lead.as_str().contains("τ 5") && !page.lead.as_str().contains("τ = 5"));
+    // In claim 7 only.
+    let seven = between(&html, "id=\"claim-7\"", "</details>\n</div>");
+    assert!(seven.contains("<th scope=\"row\">τ = 5</th><td data-label=\"Runs that learned\">0 of 3</td>"));
+    for claim in &claims::PAPER[..6] {
+        let group = between(&html, &format!("id=\"claim-{claim}\""), "class=\"claim\"");
+        assert!(!group.contains("τ = 5"), "claim {claim}");
+    }
+    // No difference to the baseline is drawn for it.
+    let fig3 = figure(&page, "fig3");
+    let [condition, difference] = ["condition", "difference"].map(|name| fig3.data.column(name).unwrap());
+    for row in &fig3.data.rows {
+        let judged = row[difference].number().is_some();
+        assert_eq!(judged, !["tau 5", "tau inf"].contains(&row[condition].text().unwrap()));
+    }
+}
+
+#[test]
+fn probes_are_in_the_learning_curves_and_at_claim_7_only() {
+    let page = page(&usual());
+    for figure in page.sections.iter().flat_map(|section| &section.figures) {
+        if let Some(series) = figure.series.as_ref().filter(|series| series.column == "condition") {
+            let probe = series.items.iter().any(|item| item.value == "tau 3");
+            assert_eq!(probe, figure.id == "learning-curves", "{}", figure.id);
+            assert_eq!(column(figure, "condition").contains(&"tau 3"), probe, "{}", figure.id);
+        }
+    }
+    let html = render(&page);
+    let seven = between(&html, "id=\"claim-7\"", "</details>\n</div>");
+    assert!(seven.contains("τ = 2") && seven.contains("τ = 3") && seven.contains("3 of 3"));
+}
+
+#[test]
+fn conditions_that_are_no_sweep_go_by_their_names() {
+    let study = read(&Synthetic::two_by_two());
+    let page = page(&study);
+    assert!(page.eyebrow.contains("4 conditions"), "{}", page.eyebrow);
+    let fig3 = figure(&page, "fig3");
+    let labels: Vec<&str> =
+        fig3.series.as_ref().unwrap().items.iter().map(|item| item.label.as_str()).collect();
+    assert_eq!(labels, ["τ = 30", "no leak", "leaky hidden layers", "leaky readout"]);
+    let colours: Vec<&str> = fig3.series.as_ref().unwrap().items.iter().map(|item| item.colour).collect();
+    assert_eq!(colours, ["@blue", "@green", "@amber", "@black"]);
+    assert!(render(&page).contains("<td data-label=\"Differs in\">readout_tau = 30</td>"));
 }
 
 #[test]
 fn hostile_names_neither_break_nor_script_the_page() {
     let name = "\"></code><script>alert(1)</script><!-- ' & \u{202e}漢字";
-    let html = html(&Synthetic { name: name.into(), dataset: name.into(), ..Synthetic::default() });
-    assert!(!html.contains("<script>alert") && !html.contains("<!-- '") && !html.contains('\u{202e}'));
+    let mut hostile = Synthetic { name: name.into(), dataset: name.into(), ..Synthetic::default() };
+    hostile.conditions.push(Made::named(name, "v_th = 2", 0.1));
+    let html = render(&page(&read(&hostile)));
+    assert!(!html.contains("<script>alert") && !html.contains("<!-- '"));
+    let body = &html[..html.find("<script type=\"application/json\"").unwrap()];
+    assert!(!body.contains('\u{202e}'));
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&lt;!-- &#39; &amp; \u{fffd}漢字"));
-    let plain = crate::html(&Synthetic::default());
     let tags = |html: &str| html.matches("<script").count();
-    assert_eq!(tags(&html), tags(&plain));
+    assert_eq!(tags(&html), tags(&render(&page(&usual()))));
 }
 
 #[test]
 fn a_study_that_has_begun_says_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    Synthetic::default().write_settings(folder.path());
-    let path = write(folder.path(), Some(5)).unwrap();
-    let html = std::fs::read_to_string(path).unwrap();
-    assert!(html.contains("0 of 9 runs are trained"));
+    Synthetic::default().begin(folder.path());
+    let html = std::fs::read_to_string(write(folder.path(), Some(5)).unwrap()).unwrap();
+    assert!(html.contains("0 of 15 runs are trained"));
     assert!(html.contains("data-refresh=\"5\""));
     let sections = html.matches("<section id=").count();
-    let missing = html.matches("class=\"notice missing\"").count();
     // All but the settings.
-    assert_eq!(missing, sections - 1);
+    assert_eq!(html.matches("class=\"notice missing\"").count(), sections - 1);
+}
+
+#[test]
+fn a_study_without_a_plan_has_the_runs_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    Synthetic::default().write_settings(folder.path());
+    assert!(
+        std::fs::read_to_string(write(folder.path(), None).unwrap()).unwrap().contains("no run is trained")
+    );
+    Synthetic::default().write(folder.path());
+    std::fs::remove_file(folder.path().join("plan.json")).unwrap();
+    std::fs::remove_dir_all(folder.path().join("compare")).unwrap();
+    let study = Study::read(folder.path()).unwrap();
+    assert_eq!((study.runs.len(), study.planned, study.trained()), (15, 15, 15));
+    let names: Vec<String> = study.conditions.iter().map(|condition| condition.title()).collect();
+    // What is a probe is not known then.
+    assert_eq!(names, ["τ = 2", "τ = 3", "τ = 30", "τ = 100", "no leak"]);
 }
 
 #[test]
@@ -134,13 +247,35 @@ fn the_same_records_give_the_same_bytes_but_for_the_times() {
 }
 
 #[test]
-fn runs_outside_the_lists_are_left_out() {
+fn runs_outside_the_plan_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    Synthetic { taus: vec!["5", "30", "inf"], ..Synthetic::default() }.write(folder.path());
-    Synthetic { taus: vec!["30", "inf"], ..Synthetic::default() }.write_settings(folder.path());
+    let sweep = |taus: &[f64]| {
+        let mut made = Synthetic::sweep(taus);
+        made.conditions.retain(|condition| condition.role != leaklab_record::Role::Probe);
+        made
+    };
+    sweep(&[5.0, 30.0, f64::INFINITY]).write(folder.path());
+    std::fs::remove_dir_all(folder.path().join("compare")).unwrap();
+    sweep(&[30.0, f64::INFINITY]).begin(folder.path());
     let study = Study::read(folder.path()).unwrap();
-    assert_eq!(study.taus(), ["30", "inf"]);
+    let names: Vec<&str> = study.conditions.iter().map(|condition| condition.name.as_str()).collect();
+    assert_eq!(names, ["tau 30", "tau inf"]);
     assert_eq!((study.runs.len(), study.planned), (6, 6));
+}
+
+#[test]
+fn a_table_with_other_columns_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    Synthetic::default().write(folder.path());
+    let compare = folder.path().join("compare");
+    let mut table = Rows::<ClaimRow>::read(&compare).unwrap().unwrap().table();
+    table.columns[5].name = "our".into();
+    table.write(&compare).unwrap();
+    let message = Study::read(folder.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("claims.json") && message.contains("our, low") && message.contains("ours, low"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -156,5 +291,21 @@ fn a_single_run_has_a_page() {
     Synthetic::default().write(folder.path());
     let run = folder.path().join("runs/tau-30_seed-1");
     let html = std::fs::read_to_string(write(&run, None).unwrap()).unwrap();
-    assert!(html.contains("id=\"raster\"") && html.contains("id=\"learning-curves\""));
+    for figure in ["raster", "membrane", "learning-curves", "fig5abc", "spike-rates", "fig4-spectrum"] {
+        assert!(html.contains(&format!("<figure class=\"figure\" id=\"{figure}\">")), "{figure}");
+    }
+    assert!(html.contains("page of a single run (τ = 30, seed 1)") && !html.contains("notice missing"));
+}
+
+#[test]
+fn every_axis_has_a_title_and_the_numbers_brackets() {
+    let page = page(&usual());
+    for figure in page.sections.iter().flat_map(|section| &section.figures) {
+        for panel in &figure.panels {
+            let text = panel.spec.to_string();
+            assert!(text.contains("\"title\":\""), "{}: {text}", figure.id);
+        }
+    }
+    assert!(render(&page).contains("</span>)</span> ×\u{a0}10⁶"));
+    assert_eq!(Verdict::ALL.len(), CASES.len());
 }

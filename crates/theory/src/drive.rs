@@ -72,7 +72,8 @@ impl Drive {
         })
     }
 
-    /// A drive whose noise is a stimulus of intensity `d_st` and an unobserved background of intensity `d_bg`.
+    /// A drive whose noise is a stimulus of intensity `d_st` and an unobserved background of intensity
+    /// `d_bg`.
     pub fn with_background(mu: f64, d_st: f64, d_bg: f64) -> Result<Self, ParameterError> {
         Ok(Drive {
             d_st: require("D_st", d_st, |d| d > 0.0, "a finite number above 0")?,

@@ -1,10 +1,11 @@
 //! Spectra estimated from a simulation: Welch's method with Hann windows that overlap by half.
 //!
-//! Rectangular windows leak the spike train's power into neighbouring frequencies and give false deviations of many
-//! standard errors; a Hann window does not, and it takes a constant out of every bin but the first two, which are not
-//! used. The finite step is corrected exactly: counting spikes per step filters the spike train by
-//! `sinc(omega dt/2)` and folds the high frequencies, where its spectrum is `r0`, back; averaging the stimulus over
-//! a step filters it by the same `sinc` and leaves it white.
+//! Rectangular windows leak the spike train's power into neighbouring frequencies and give false deviations
+//! of many standard errors; a Hann window does not, and it takes a constant out of every bin but the first
+//! two, which are not used. The finite step is corrected exactly: counting spikes per step filters the spike
+//! train by
+//! `sinc(omega dt/2)` and folds the high frequencies, where its spectrum is `r0`, back; averaging the
+//! stimulus over a step filters it by the same `sinc` and leaves it white.
 
 use crate::drive::Drive;
 use crate::simulate::Settings;
@@ -53,8 +54,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Variance of an estimated coherence whose true value is `c`: `(2 c + (1-c)^2/N) (1-c)^2 / N`, the first two
-    /// orders of Goodman's distribution for `N` segments.
+    /// Variance of an estimated coherence whose true value is `c`: `(2 c + (1-c)^2/N) (1-c)^2 / N`, the first
+    /// two orders of Goodman's distribution for `N` segments.
     pub fn coherence_variance(&self, c: f64) -> f64 {
         let free = (1.0 - c).powi(2) / self.segments;
         (2.0 * c + free) * free
@@ -125,8 +126,8 @@ impl Welch {
         }
     }
 
-    /// The estimate from all blocks, added in order. Of `M` half-overlapping Hann segments neighbours correlate by
-    /// 1/6, so they are worth `M / (1 + 2 (1/6)^2 (M-1)/M)` independent ones.
+    /// The estimate from all blocks, added in order. Of `M` half-overlapping Hann segments neighbours
+    /// correlate by 1/6, so they are worth `M / (1 + 2 (1/6)^2 (M-1)/M)` independent ones.
     pub(crate) fn estimate(&self, drive: &Drive, settings: &Settings, blocks: &[Sums]) -> Estimate {
         let count = blocks.len() as f64;
         let per_block = settings.segments as f64;
@@ -187,7 +188,8 @@ fn unbiased(raw: f64, segments: f64) -> (f64, f64, f64) {
 mod tests {
     use super::*;
 
-    /// Welch on signals of known coherence: white s, and x = s + noise of equal power, is 1/2 at all frequencies.
+    /// Welch on signals of known coherence: white s, and x = s + noise of equal power, is 1/2 at all
+    /// frequencies.
     #[test]
     fn known_coherence() {
         let settings = Settings { step: 1.0, segment: 64, segments: 2000, blocks: 1, seed: 0 };

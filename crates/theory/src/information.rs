@@ -5,14 +5,15 @@ use crate::neuron::Neuron;
 use crate::quadrature::adaptive;
 use std::f64::consts::TAU;
 
-/// Lower bound of the information rate in bits per unit of time, `-integral_0^{omega_c} log2(1 - C) domega / 2 pi`,
-/// over the stimulus' frequencies up to `cutoff = omega_c`.
+/// Lower bound of the information rate in bits per unit of time, `-integral_0^{omega_c} log2(1 - C) domega /
+/// 2 pi`, over the stimulus' frequencies up to `cutoff = omega_c`.
 ///
-/// The cutoff is part of the question: the coherence falls as `2 r0/omega`, so for white noise of unlimited bandwidth
-/// the integral grows with `2 r0 log(omega_c) / (2 pi ln 2)` without end.
+/// The cutoff is part of the question: the coherence falls as `2 r0/omega`, so for white noise of unlimited
+/// bandwidth the integral grows with `2 r0 log(omega_c) / (2 pi ln 2)` without end.
 pub fn lower_bound(neuron: &Neuron, cutoff: f64) -> Result<f64, ParameterError> {
     require("cutoff", cutoff, |w| w > 0.0, "a finite number above 0")?;
-    // Where C is 1 to rounding (an IF neuron at frequency 0) its distance from 1 is lost, but not the integral.
+    // Where C is 1 to rounding (an IF neuron at frequency 0) its distance from 1 is lost, but not the
+    // integral.
     let density = |omega: f64| {
         let coherence = neuron.response(omega).expect("an angular frequency of at least 0").coherence;
         -(1.0 - coherence).max(f64::EPSILON).log2()

@@ -1,9 +1,9 @@
 //! One spiking neuron as equations: firing rate, spectra, coherence and the simulation beside them.
 //!
-//! The neuron is `dv/dt = f(v) + mu + sqrt(2D) xi(t)` with threshold 1 and reset 0 (the reset and threshold of
-//! the nonlinear models are their own), time in units of the membrane time constant, `omega` angular and the
-//! Fourier sign `e^{+i omega t}`. Its output is the spike train `x`, its stimulus `s = sqrt(2 D_st) xi_st`, and
-//! spectra are two-sided, so that `S_ss = 2 D_st`.
+//! The neuron is `dv/dt = f(v) + mu + sqrt(2D) xi(t)` with threshold 1 and reset 0 (the reset and threshold
+//! of the nonlinear models are their own), time in units of the membrane time constant, `omega` angular and
+//! the Fourier sign `e^{+i omega t}`. Its output is the spike train `x`, its stimulus `s = sqrt(2 D_st)
+//! xi_st`, and spectra are two-sided, so that `S_ss = 2 D_st`.
 //!
 //! | file | what it knows |
 //! | --- | --- |

@@ -1,8 +1,8 @@
 //! The leaky integrate-and-fire neuron `dv/dt = -v + mu + sqrt(2D) xi`, threshold 1, reset 0, exactly.
 //!
-//! With `a = (mu-1)/sqrt(D)`, `b = mu/sqrt(D)` the interval between spikes is a first passage from `b` down to `a`,
-//! and its characteristic function `rho = psi_{iw}(b) / psi_{iw}(a)` has the logarithm `i w integral_a^b G dx`, `G`
-//! as in `parabolic.rs`. All spectra follow from `rho` and `G` at the two ends.
+//! With `a = (mu-1)/sqrt(D)`, `b = mu/sqrt(D)` the interval between spikes is a first passage from `b` down
+//! to `a`, and its characteristic function `rho = psi_{iw}(b) / psi_{iw}(a)` has the logarithm `i w
+//! integral_a^b G dx`, `G` as in `parabolic.rs`. All spectra follow from `rho` and `G` at the two ends.
 
 use crate::drive::{Drive, ParameterError, check_omega};
 use crate::parabolic::{Passage, passage};
@@ -94,7 +94,8 @@ impl Lif {
         let interval = Interval::new(log_rho, w, self.drive.tau_r());
         let h = difference + interval.one_minus() * at_b;
 
-        // iw/(iw-1), and w^2/(1+w^2) as two factors w/sqrt(1+w^2), so that neither a tiny nor a huge H overflows.
+        // iw/(iw-1), and w^2/(1+w^2) as two factors w/sqrt(1+w^2), so that neither a tiny nor a huge H
+        // overflows.
         let low_pass = w / w.hypot(1.0);
         let turned = Complex64::new(w, -1.0) / w.hypot(1.0) * low_pass;
         let response = h * self.rate * turned / interval.one_minus_delayed();
@@ -112,9 +113,10 @@ impl Lif {
     }
 }
 
-/// `log r0` for `a` far below 0, where `integral_a^b G dx` is `sqrt(2 pi) integral_a^b e^{x^2/2} dx` to rounding, by
-/// `integral_0^z e^{x^2/2} dx = e^{z^2/2}/z (1 + 1/z^2 + 3/z^4 + 15/z^6 + ..)`. The refractory time is too short
-/// to matter.
+/// `log r0` for `a` far below 0, where `integral_a^b G dx` is `sqrt(2 pi) integral_a^b e^{x^2/2} dx` to
+/// rounding, by
+/// `integral_0^z e^{x^2/2} dx = e^{z^2/2}/z (1 + 1/z^2 + 3/z^4 + 15/z^6 + ..)`. The refractory time is too
+/// short to matter.
 fn log_rate_far_below(a: f64, b: f64, width: f64) -> f64 {
     let series = |z: f64| {
         let u = (z * z).recip();

@@ -79,8 +79,8 @@ impl Drift {
 pub struct Shape {
     /// Width of the exponential neuron's onset.
     pub delta: f64,
-    /// Where a spike is counted; by default `1 + 10 delta` (exponential) or 50 (quadratic), so far up that the
-    /// membrane gets there by itself.
+    /// Where a spike is counted; by default `1 + 10 delta` (exponential) or 50 (quadratic), so far up that
+    /// the membrane gets there by itself.
     pub threshold: Option<f64>,
     /// Where the membrane starts again; by default 0 (exponential) or -50 (quadratic).
     pub reset: Option<f64>,

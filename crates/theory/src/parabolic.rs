@@ -1,15 +1,16 @@
 //! The ratio `G(x) = D_{i w - 1}(x) / D_{i w}(x)` of parabolic cylinder functions and its integral.
 //!
-//! The paper's formulas hold `D_nu` itself, which overflows or cancels over most of the useful range; everything
-//! they need is in `G`. With `psi_nu(x) = e^{x^2/4} D_nu(x)` and `nu = i w`: `psi_nu' = nu psi_{nu-1} = nu G psi_nu`,
-//! so `log psi_nu` is an integral of `G`, and `G' = x G - 1 - nu G^2`. Three ways cover the plane:
+//! The paper's formulas hold `D_nu` itself, which overflows or cancels over most of the useful range;
+//! everything they need is in `G`. With `psi_nu(x) = e^{x^2/4} D_nu(x)` and `nu = i w`: `psi_nu' = nu
+//! psi_{nu-1} = nu G psi_nu`, so `log psi_nu` is an integral of `G`, and `G' = x G - 1 - nu G^2`. Three ways
+//! cover the plane:
 //!
 //! - `x >= 5`: a continued fraction, backwards from an asymptotic tail, and Gauss-Legendre for the integral;
 //! - `x < 5`: Taylor steps of `psi'' - x psi' + nu psi = 0` downwards, the direction in which errors die out;
 //! - `w >= 10^6`: the asymptotic form alone, exact to rounding for every x.
 //!
-//! Real and imaginary parts keep their own relative accuracy (the imaginary part of `G` is of order w), which is
-//! why variances and the zero-frequency limit come out of the same code.
+//! Real and imaginary parts keep their own relative accuracy (the imaginary part of `G` is of order w), which
+//! is why variances and the zero-frequency limit come out of the same code.
 
 use crate::quadrature::RULE;
 use num_complex::Complex64;
@@ -55,8 +56,8 @@ pub(crate) fn passage(a: f64, b: f64, width: f64, w: f64) -> Passage {
     sums
 }
 
-/// Adds integral and difference over `[from, from + width]` by Gauss-Legendre. The nearest singularity of `G` is
-/// about `max(x, sqrt w)` away, and panels no wider than half of that converge to rounding with 16 points.
+/// Adds integral and difference over `[from, from + width]` by Gauss-Legendre. The nearest singularity of `G`
+/// is about `max(x, sqrt w)` away, and panels no wider than half of that converge to rounding with 16 points.
 fn panels(from: f64, width: f64, w: f64, sums: &mut Passage) {
     let mut start = 0.0;
     while start < width {
@@ -90,8 +91,8 @@ fn fraction(x: f64, w: f64) -> (Complex64, Complex64) {
 }
 
 /// Terms after which the tail's error is below rounding. A term `k - nu` shrinks the error by
-/// `exp(-2 Re asinh(x / 2 sqrt(k - nu)))`, so `N` terms shrink it by `exp(-2 x Re(sqrt(N - nu) - sqrt(-nu)))`; the
-/// asymptotic tail is itself good to about the third power of `1/(x^2/4 + N - nu)`.
+/// `exp(-2 Re asinh(x / 2 sqrt(k - nu)))`, so `N` terms shrink it by `exp(-2 x Re(sqrt(N - nu) -
+/// sqrt(-nu)))`; the asymptotic tail is itself good to about the third power of `1/(x^2/4 + N - nu)`.
 fn fraction_terms(x: f64, w: f64) -> usize {
     let wanted = (34.0 - 2.0 * (0.25 * x * x + w).ln()).max(2.0);
     let root = (0.5 * w).sqrt() + wanted / (2.0 * x);
@@ -123,7 +124,8 @@ fn asymptotic(x: f64, nu: Complex64) -> (Complex64, Complex64) {
     ((lead + (q1 + q2)) / nu, (lead_slope + (q1_slope + q2_slope)) / nu)
 }
 
-/// Taylor steps from `a + width`, where `G` is `g`, down to `a`; adds integral and difference and returns `G(a)`.
+/// Taylor steps from `a + width`, where `G` is `g`, down to `a`; adds integral and difference and returns
+/// `G(a)`.
 fn taylor(a: f64, width: f64, w: f64, mut g: Complex64, sums: &mut Passage) -> Complex64 {
     let mut left = width;
     while left > 0.0 {

@@ -55,8 +55,8 @@ impl Stream {
         Stream { key: [seed as u32, (seed >> 32) as u32], block }
     }
 
-    /// The draw of a step (counter: step low, step high and purpose, block, 0). Normals by Box-Muller, with 53
-    /// bits for the radius.
+    /// The draw of a step (counter: step low, step high and purpose, block, 0). Normals by Box-Muller, with
+    /// 53 bits for the radius.
     #[inline]
     pub(crate) fn draw(&self, step: u64, purpose: Purpose) -> Draw {
         let high = (step >> 32) as u32 | (purpose as u32) << 28;

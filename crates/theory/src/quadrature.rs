@@ -1,5 +1,5 @@
-//! Integrals of smooth functions: Gauss-Legendre panels, fixed where the width of a panel is known beforehand,
-//! adaptive where it is not.
+//! Integrals of smooth functions: Gauss-Legendre panels, fixed where the width of a panel is known
+//! beforehand, adaptive where it is not.
 
 use std::sync::LazyLock;
 
@@ -37,8 +37,8 @@ fn panel(f: &mut impl FnMut(f64) -> f64, from: f64, to: f64) -> f64 {
 }
 
 /// `integral_from^to f`, halving panels until two halves agree with their whole within `tolerance` of the
-/// result found so far. Halving ends after 40 levels, enough to come within rounding of a logarithmic singularity
-/// at an end point, which is never evaluated.
+/// result found so far. Halving ends after 40 levels, enough to come within rounding of a logarithmic
+/// singularity at an end point, which is never evaluated.
 pub(crate) fn adaptive(mut f: impl FnMut(f64) -> f64, from: f64, to: f64, tolerance: f64) -> f64 {
     fn refine(
         f: &mut impl FnMut(f64) -> f64,

@@ -11,8 +11,8 @@ pub struct Response {
     pub spectrum: f64,
     /// Cross-spectrum of spike train and stimulus, `S_xs`.
     pub cross_spectrum: Complex64,
-    /// Linear response of the firing rate to the mean input, `S_xs / S_ss`. A lag is a positive phase, because
-    /// the Fourier sign is `e^{+i omega t}`.
+    /// Linear response of the firing rate to the mean input, `S_xs / S_ss`. A lag is a positive phase,
+    /// because the Fourier sign is `e^{+i omega t}`.
     pub susceptibility: Complex64,
     /// Coherence between spike train and stimulus, `|S_xs|^2 / (S_xx S_ss)`, from 0 to 1.
     pub coherence: f64,
@@ -75,7 +75,8 @@ impl Interval {
         one_minus_exp(self.log + Complex64::new(0.0, self.refractory_phase))
     }
 
-    /// `(1 - |rho|^2) / |1 - rho e^{i omega tau_r}|^2`: the spectrum of a renewal process over its rate (Eqn. 8).
+    /// `(1 - |rho|^2) / |1 - rho e^{i omega tau_r}|^2`: the spectrum of a renewal process over its rate (Eqn.
+    /// 8).
     pub(crate) fn relative_spectrum(&self) -> f64 {
         self.one_minus_square() / self.one_minus_delayed().norm_sqr()
     }

@@ -1,8 +1,9 @@
 //! One neuron simulated, to check the equations and to be drawn over their curves.
 //!
-//! The work is cut into blocks that know nothing of each other: a block is a pure function of the seed and its
-//! number, and blocks are added up in their order, so the estimate does not depend on the number of threads. How
-//! the membrane moves in one step is in `stepper.rs`, how spectra come out of it in `estimate.rs`.
+//! The work is cut into blocks that know nothing of each other: a block is a pure function of the seed and
+//! its number, and blocks are added up in their order, so the estimate does not depend on the number of
+//! threads. How the membrane moves in one step is in `stepper.rs`, how spectra come out of it in
+//! `estimate.rs`.
 
 use crate::drive::{ParameterError, require};
 use crate::estimate::{Estimate, Sums, Welch};
@@ -29,7 +30,8 @@ pub struct Settings {
 impl Settings {
     /// Settings that resolve the neuron and the frequencies from `lowest` to `highest`, with about `segments`
     /// segments in all. The step keeps the membrane's movement per step well below the distance from reset to
-    /// threshold; a segment holds the lowest frequency twice and outlasts the memory of a regular spike train.
+    /// threshold; a segment holds the lowest frequency twice and outlasts the memory of a regular spike
+    /// train.
     pub fn plan(model: &Neuron, lowest: f64, highest: f64, segments: usize, seed: u64) -> Self {
         let drive = model.drive();
         let (rate, cv) = (model.rate(), model.cv());
@@ -68,8 +70,8 @@ pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<E
     require("blocks", settings.blocks as f64, |n| (1.0..4e9).contains(&n), "1 or more")?;
     let welch = Welch::new(settings, omegas);
     let stepper = Stepper::new(model, settings.step);
-    // A spike erases the membrane's past, so what has to be forgotten is the common start: some intervals, and more
-    // of them the more regular they are.
+    // A spike erases the membrane's past, so what has to be forgotten is the common start: some intervals,
+    // and more of them the more regular they are.
     let regular = (0.2 / (model.cv() * model.cv())).clamp(1.0, 10.0);
     let start = 5.0 * regular / model.rate().max(1e-2);
     let sums: Vec<Sums> = (0..settings.blocks)

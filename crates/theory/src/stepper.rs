@@ -1,11 +1,12 @@
 //! One step of a simulated membrane.
 //!
-//! The linear neurons advance by the exact Ornstein-Uhlenbeck (or Wiener) step, jointly with the stimulus of that
-//! step. A crossing of the threshold inside a step is drawn from the Brownian bridge between its ends: seen in the
-//! coordinate `(v - mu) e^t` the membrane is a Wiener process and the threshold, over one step, a straight line, so
-//! the crossing probability `exp(-(1-v0)(1-v1)/(D sinh dt))` errs only by the line's curvature. Without the bridge
-//! the rate would be 2 % too low even at `dt = 1e-3`. The reset is a subtraction that decays like the membrane, so
-//! the noise after a spike is the noise the stimulus really had.
+//! The linear neurons advance by the exact Ornstein-Uhlenbeck (or Wiener) step, jointly with the stimulus of
+//! that step. A crossing of the threshold inside a step is drawn from the Brownian bridge between its ends:
+//! seen in the coordinate `(v - mu) e^t` the membrane is a Wiener process and the threshold, over one step, a
+//! straight line, so the crossing probability `exp(-(1-v0)(1-v1)/(D sinh dt))` errs only by the line's
+//! curvature. Without the bridge the rate would be 2 % too low even at `dt = 1e-3`. The reset is a
+//! subtraction that decays like the membrane, so the noise after a spike is the noise the stimulus really
+//! had.
 
 use crate::drive::Drive;
 use crate::neuron::{Drift, Neuron};
@@ -129,8 +130,8 @@ impl Stepper {
         1.0
     }
 
-    /// A spike `at` after the start of the step; without refractory time the membrane goes on from `v`. True if
-    /// it is held at the reset instead.
+    /// A spike `at` after the start of the step; without refractory time the membrane goes on from `v`. True
+    /// if it is held at the reset instead.
     fn fire(&self, membrane: &mut Membrane, at: f64, v: f64) -> bool {
         membrane.spike(at);
         let held = self.drive.tau_r() > 0.0;
@@ -139,10 +140,11 @@ impl Stepper {
         held
     }
 
-    /// Time of the first crossing within a step, given that there is one. In the coordinate where the membrane is a
-    /// Wiener process of total variance `S` and the distances to the threshold at the ends are `d0` and `d1`,
-    /// `s / (S - s)` has the inverse Gaussian distribution of mean `d0/d1` and shape `d0^2/S` (drawn after Michael,
-    /// Schucany and Haas).
+    /// Time of the first crossing within a step, given that there is one. In the coordinate where the
+    /// membrane is a Wiener process of total variance `S` and the distances to the threshold at the ends are
+    /// `d0` and `d1`,
+    /// `s / (S - s)` has the inverse Gaussian distribution of mean `d0/d1` and shape `d0^2/S` (drawn after
+    /// Michael, Schucany and Haas).
     fn crossing(&self, membrane: &Membrane, before: f64, after: f64) -> f64 {
         let draw = membrane.stream.draw(membrane.step, Purpose::Crossing);
         if before <= 0.0 {
@@ -173,8 +175,8 @@ impl Stepper {
         self.release(membrane, left, normal * self.dt.sqrt());
     }
 
-    /// The last `left` of a step after the refractory time, given the stimulus' Wiener increment of the whole step:
-    /// its part in `left` is normal with mean `increment left/dt` and variance `left (1 - left/dt)`.
+    /// The last `left` of a step after the refractory time, given the stimulus' Wiener increment of the whole
+    /// step: its part in `left` is normal with mean `increment left/dt` and variance `left (1 - left/dt)`.
     fn release(&self, membrane: &mut Membrane, left: f64, increment: f64) {
         let draw = membrane.stream.draw(membrane.step, Purpose::Release);
         let share = left / self.dt;
@@ -185,8 +187,9 @@ impl Stepper {
         membrane.v = self.reset + input;
     }
 
-    /// Half a step of drift, the step's noise, half a step of drift: second order in the step. The drift part is
-    /// integrated by Runge-Kutta with as many substeps as its slope asks for, since it explodes at a spike.
+    /// Half a step of drift, the step's noise, half a step of drift: second order in the step. The drift part
+    /// is integrated by Runge-Kutta with as many substeps as its slope asks for, since it explodes at a
+    /// spike.
     fn nonlinear(&self, membrane: &mut Membrane, noise: f64, uniform: f64) -> f64 {
         let half = 0.5 * self.dt;
         let mut spikes = self.fall(membrane, 0.0);

@@ -2,11 +2,11 @@
 //! (Richardson, Phys. Rev. E 76, 021919, 2007).
 //!
 //! At the threshold the density is 0 and the flux is the rate. Going down, density `P` and flux `J` obey
-//! `dP/dv = (F P - J)/D`, `dJ/dv = i omega P` with `F = f(v) + mu`, and a spike's probability comes back at the
-//! reset. Solutions are linear in what is not yet known (the rate, the response), which the condition `J = 0` at the
-//! lower end then fixes. A cell of the grid is solved exactly for its mean `F` and mean `J`, so the strong drift of a
-//! spike is no trouble; the error is of second order in the cells, and one extrapolation from two grids makes it of
-//! fourth order.
+//! `dP/dv = (F P - J)/D`, `dJ/dv = i omega P` with `F = f(v) + mu`, and a spike's probability comes back at
+//! the reset. Solutions are linear in what is not yet known (the rate, the response), which the condition `J
+//! = 0` at the lower end then fixes. A cell of the grid is solved exactly for its mean `F` and mean `J`, so
+//! the strong drift of a spike is no trouble; the error is of second order in the cells, and one
+//! extrapolation from two grids makes it of fourth order.
 
 use crate::drive::{Drive, ParameterError, check_omega, require};
 use crate::response::Response;
@@ -30,8 +30,8 @@ pub struct ThresholdIntegration {
     grids: [Grid; 2],
 }
 
-/// One cell, from its upper end down, with `z = -F h/D`: `P` below is `e^z P + (h/D) phi1 J`, and the mean of `P`
-/// over the cell `phi1 P + (h/D) phi2 J`.
+/// One cell, from its upper end down, with `z = -F h/D`: `P` below is `e^z P + (h/D) phi1 J`, and the mean of
+/// `P` over the cell `phi1 P + (h/D) phi2 J`.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     grow: f64,
@@ -146,8 +146,8 @@ fn extrapolate(coarse: f64, fine: f64) -> f64 {
     fine + (fine - coarse) / 3.0
 }
 
-/// A place so far below the reset that the density there is `e^{-45}` of what it was: where the drift, all upwards
-/// on the way, has worked against that much noise.
+/// A place so far below the reset that the density there is `e^{-45}` of what it was: where the drift, all
+/// upwards on the way, has worked against that much noise.
 fn lower_end(force: &impl Fn(f64) -> f64, d: f64, threshold: f64, reset: f64) -> Result<f64, ParameterError> {
     let mut v = reset;
     let mut exponent = 0.0;
@@ -164,7 +164,8 @@ fn lower_end(force: &impl Fn(f64) -> f64, d: f64, threshold: f64, reset: f64) ->
 }
 
 impl Grid {
-    /// The grid and its stationary state: flux 1 from threshold to reset, none below, and the density's integral is
+    /// The grid and its stationary state: flux 1 from threshold to reset, none below, and the density's
+    /// integral is
     /// `1/r0 - tau_r`.
     fn new(force: &impl Fn(f64) -> f64, drive: &Drive, ends: [f64; 3], n: usize) -> Self {
         let [threshold, reset, bottom] = ends;
@@ -205,8 +206,8 @@ impl Grid {
         Grid { cells, above, widths, d, rate, log_rate }
     }
 
-    /// Integrates three solutions down: `out`, with flux 1 leaving at the threshold; `back`, with flux 1 coming in at
-    /// the reset; `moved`, driven by the stationary density through a modulation of `mu`.
+    /// Integrates three solutions down: `out`, with flux 1 leaving at the threshold; `back`, with flux 1
+    /// coming in at the reset; `moved`, driven by the stationary density through a modulation of `mu`.
     fn solve(&self, omega: f64, delay: Complex64) -> Solved {
         let zero = Complex64::new(0.0, 0.0);
         let one = Complex64::new(1.0, 0.0);
@@ -236,7 +237,8 @@ impl Grid {
     }
 }
 
-/// One cell at one frequency: `J` falls by `i omega h` times the cell's mean `P`, and the mean of `J`, which drives
+/// One cell at one frequency: `J` falls by `i omega h` times the cell's mean `P`, and the mean of `J`, which
+/// drives
 /// `P`, is half-way.
 struct Pass<'a> {
     cell: &'a Cell,
@@ -253,8 +255,8 @@ impl<'a> Pass<'a> {
         Pass { cell, turn, ratio, implicit: Complex64::new(1.0, -c) / (1.0 + c * c) }
     }
 
-    /// Takes `(P, J)` from the cell's upper to its lower end; `source` is the density that a modulation of the drift
-    /// moves.
+    /// Takes `(P, J)` from the cell's upper to its lower end; `source` is the density that a modulation of
+    /// the drift moves.
     #[inline]
     fn through(&self, (p, j): &mut (Complex64, Complex64), source: f64) {
         let Cell { grow, phi1, phi2, .. } = *self.cell;

@@ -1,7 +1,8 @@
 //! From ohm, farad and ampere to `mu` and `D`, and back to hertz.
 //!
-//! Two neurons can only be compared on an axis they share. `omega` is measured in each neuron's own membrane time
-//! constant, so the same `omega` means different frequencies for two neurons of different leak; hertz does not.
+//! Two neurons can only be compared on an axis they share. `omega` is measured in each neuron's own membrane
+//! time constant, so the same `omega` means different frequencies for two neurons of different leak; hertz
+//! does not.
 
 use crate::drive::{Drive, ParameterError, require};
 use std::f64::consts::TAU;
@@ -17,7 +18,8 @@ pub struct Membrane {
     pub current: f64,
     /// Intensity `D_I` of the current noise, `<dI(t) dI(t')> = 2 D_I delta(t - t')`, in ampere^2 second.
     pub current_noise: f64,
-    /// Intensity of background current noise that is not part of the stimulus, in ampere^2 second; 0 if there is none.
+    /// Intensity of background current noise that is not part of the stimulus, in ampere^2 second; 0 if there
+    /// is none.
     pub background_noise: f64,
     /// Distance `V = V_th - U_rest` from rest to threshold in volt.
     pub gap: f64,
@@ -58,7 +60,8 @@ impl Scale {
 }
 
 impl Membrane {
-    /// The leaky neuron: `tau = R C`, `mu = R I / V`, `D = D_I R / (C V^2)` (Eqns. e and f of the supplement).
+    /// The leaky neuron: `tau = R C`, `mu = R I / V`, `D = D_I R / (C V^2)` (Eqns. e and f of the
+    /// supplement).
     pub fn leaky(&self) -> Result<(Drive, Scale), ParameterError> {
         self.check()?;
         let r = self.resistance;

@@ -37,7 +37,8 @@ proptest! {
         assert_sane(response, &format!("{drive:?} omega 1e{log_omega}"));
     }
 
-    /// Beyond 37 the answer is defined: rate and coherence 0, a finite logarithm that falls with the distance.
+    /// Beyond 37 the answer is defined: rate and coherence 0, a finite logarithm that falls with the
+    /// distance.
     #[test]
     fn silence_has_a_log_rate(distance in 37.0f64..1e6, log_d in -5.0f64..3.0) {
         let d = 10f64.powf(log_d);
@@ -68,8 +69,8 @@ proptest! {
         }
     }
 
-    /// C is continuous to its zero-frequency value, `2 D (dr0/dmu)^2 / (r0 CV^2)`: even in omega, so the difference
-    /// falls with the square.
+    /// C is continuous to its zero-frequency value, `2 D (dr0/dmu)^2 / (r0 CV^2)`: even in omega, so the
+    /// difference falls with the square.
     #[test]
     fn continuous_to_zero(distance in -8.0f64..40.0, log_d in -2.0f64..2.0) {
         let d = 10f64.powf(log_d);
@@ -111,8 +112,8 @@ proptest! {
         for quantity in 0..3 {
             let [first, second, third] = [0, 1, 2].map(|k| errors[k][quantity]);
             prop_assert!(first.abs() < 0.1, "{errors:?}");
-            // Ten times the resistance, a tenth of the error; where the leading term happens to vanish the next
-            // one, of order 1/R^2, is left.
+            // Ten times the resistance, a tenth of the error; where the leading term happens to vanish the
+            // next one, of order 1/R^2, is left.
             prop_assert!((second * 10.0 - first).abs() < 0.1 * first.abs() + 1e-5, "{errors:?}");
             prop_assert!((third * 10.0 - second).abs() < 0.1 * second.abs() + 1e-7, "{errors:?}");
         }

@@ -12,9 +12,10 @@ fn omegas(from: f64, to: f64, n: usize) -> Vec<f64> {
 /// Independent simulations of each neuron.
 const SEEDS: u64 = 4;
 
-/// Chi-squared per point of coherence and of power spectrum, over all frequencies and seeds. Bins of a Hann window are
-/// independent (their estimates correlate by 1/36 or less) when they are at least two apart, which the grid below
-/// keeps; so the sum over n points has mean n and variance 2n, and four standard deviations either way are
+/// Chi-squared per point of coherence and of power spectrum, over all frequencies and seeds. Bins of a Hann
+/// window are independent (their estimates correlate by 1/36 or less) when they are at least two apart, which
+/// the grid below keeps; so the sum over n points has mean n and variance 2n, and four standard deviations
+/// either way are
 /// `1 +- 4 sqrt(2/n)`: 0.5 for 128 points.
 fn check(model: Model, drive: Drive, segments: usize, seed: u64) {
     let neuron = Neuron::new(model, drive, Shape::default()).unwrap();

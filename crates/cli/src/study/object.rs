@@ -1,9 +1,10 @@
-//! A study for programs: its plan, and what came of it, as JSON. Numbers are read from the study's own files, so a program
-//! is told what the page shows.
+//! A study for programs: its plan, and what came of it, as JSON. Numbers are read from the study's own files,
+//! so a program is told what the page shows.
 
 use leaklab_lab::config::RunConfig;
-use leaklab_lab::study::{Plan, StudyFolder};
-use leaklab_record::{RecordError, Table, TableError, metrics, number_text};
+use leaklab_lab::study::Plan;
+use leaklab_record::tables::{AnswerRow, ClaimRow, WhyRow};
+use leaklab_record::{RecordError, Row, Rows, StudyFolder, TableError, metrics};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub fn done(
         .runs()
         .iter()
         .map(|config| {
-            let epochs = metrics::read(&folder.run(config).metrics())?;
+            let epochs = metrics::read(&folder.run(&config.key()).metrics())?;
             let last = epochs.last();
             let mut run = run(config, folder, last.map_or(0, |epoch| epoch.epoch));
             run["test_accuracy"] = last.and_then(|epoch| epoch.test_accuracy).into();
@@ -54,26 +55,30 @@ pub fn done(
         "study": plan.config.name,
         "folder": folder.path(),
         "runs": runs?,
-        "claims": claims(&folder.compare().join("claims.json"))?,
+        "answer": objects::<AnswerRow>(&folder.compare())?.into_iter().next(),
+        "claims": objects::<ClaimRow>(&folder.compare())?,
+        "why": objects::<WhyRow>(&folder.compare())?,
         "seconds": took.as_secs_f64(),
     }))
 }
 
 fn run(config: &RunConfig, folder: &StudyFolder, epochs: u64) -> Value {
     json!({
-        "run": folder.run(config).path(),
-        "tau": number_text(config.tau),
+        "run": folder.run(&config.key()).path(),
+        "condition": config.condition_name(),
+        "tau": config.leak.tau.to_string(),
         "seed": config.seed,
         "epochs": epochs,
     })
 }
 
-/// The claims with their verdicts: a list of objects with the table's own columns.
-fn claims(path: &Path) -> Result<Vec<Value>, TableError> {
-    let table = Table::read(path)?;
-    let object = |row: &Vec<leaklab_record::Cell>| {
-        let cells = table.columns.iter().zip(row).map(|(column, cell)| (column.name.clone(), json!(cell)));
+/// The rows of a table: a list of objects with the table's own columns.
+fn objects<R: Row>(folder: &Path) -> Result<Vec<Value>, TableError> {
+    let rows = Rows::<R>::read(folder)?.map_or_else(Vec::new, |table| table.rows);
+    let object = |row: &R| {
+        let cells =
+            R::COLUMNS.iter().zip(row.cells()).map(|(column, cell)| (column.0.to_owned(), json!(cell)));
         Value::Object(cells.collect())
     };
-    Ok(table.rows.iter().map(object).collect())
+    Ok(rows.iter().map(object).collect())
 }

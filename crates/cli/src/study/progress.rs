@@ -15,6 +15,7 @@ pub struct Progress {
     epochs: u64,
     epoch_seconds: f64,
     analysis_seconds: f64,
+    mechanism_seconds: f64,
     /// Planned seconds that were already done when this process began.
     before: f64,
     total: f64,
@@ -26,6 +27,8 @@ pub struct Progress {
 struct State {
     /// Of each run: epochs trained, with the fraction of the one under way, and the fraction of its analyses.
     runs: Vec<(f64, f64)>,
+    /// Fraction of the question where robustness comes from.
+    mechanism: f64,
     bar: Option<ProgressBar>,
     said: Instant,
 }
@@ -45,18 +48,30 @@ impl Progress {
             epochs: plan.config.base.epochs,
             epoch_seconds: plan.epoch_seconds(),
             analysis_seconds: plan.analysis_seconds(),
+            mechanism_seconds: plan.mechanism_seconds(),
             before,
             total: before + plan.seconds(),
             begun: Instant::now(),
             quiet,
-            state: Mutex::new(State { runs, bar, said: Instant::now() }),
+            state: Mutex::new(State { runs, mechanism: 0.0, bar, said: Instant::now() }),
         }
     }
 
     /// Shows an event.
     pub fn show(&self, event: &Event) {
-        let Event::Run { index, name, stage } = event else { return };
         let mut state = self.state();
+        let (index, name, stage) = match event {
+            Event::Run { index, name, stage } => (index, name, stage),
+            Event::Mechanism(advance) => {
+                state.mechanism = advance.done as f64 / advance.total.max(1) as f64;
+                return self
+                    .advance(&mut state, &format!("where robustness comes from: {}", advance.stimulus));
+            }
+            Event::NoMechanism(error) => {
+                return self.say(&mut state, &format!("where robustness comes from is not asked: {error}"));
+            }
+            Event::Theory | Event::Compared { .. } => return,
+        };
         match stage {
             Stage::Training(train::Event::Batch(batch)) => {
                 state.runs[*index].0 =
@@ -86,8 +101,9 @@ impl Progress {
     }
 
     fn advance(&self, state: &mut State, doing: &str) {
-        let done: f64 =
+        let of_runs: f64 =
             state.runs.iter().map(|r| r.0 * self.epoch_seconds + r.1 * self.analysis_seconds).sum();
+        let done = of_runs + state.mechanism * self.mechanism_seconds;
         let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };
         let here = done - self.before;
         let elapsed = self.begun.elapsed().as_secs_f64();
@@ -146,7 +162,7 @@ fn doing(stage: &Stage) -> String {
         Stage::Training(train::Event::Batch(batch)) => format!("epoch {} of {}", batch.epoch, batch.epochs),
         Stage::Training(_) => "training".to_owned(),
         Stage::Trained(_) => "trained".to_owned(),
-        Stage::Analysing(advance) => advance.condition.clone(),
+        Stage::Analysing(advance) => advance.stimulus.clone(),
         Stage::Analysed => "measured".to_owned(),
     }
 }

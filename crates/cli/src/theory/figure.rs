@@ -1,8 +1,10 @@
-//! `leaklab theory figure`: the paper's Fig. 2, on its own axis and on a common one, with what holds on which.
+//! `leaklab theory figure`: the paper's Fig. 2, on its own axis and on a common one, with what holds on
+//! which.
 
 use super::FigureArguments;
 use crate::{Outcome, usage};
 use leaklab_lab::theory_tables::{Simulation, tables};
+use leaklab_record::Rows;
 use leaklab_report::html::Html;
 use leaklab_report::page::{Page, render};
 use leaklab_report::study::coherence;
@@ -24,8 +26,11 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
             table.write(folder)?;
         }
     }
-    let tables = tables.into_iter().map(|table| (table.name.clone(), table)).collect();
-    let mut section = coherence::section(&tables);
+    let mut curves = coherence::Theory::new();
+    for table in &tables {
+        curves.insert(table.name.clone(), Rows::from_table(table)?);
+    }
+    let mut section = coherence::section(&curves);
     section.heading = "Theory and simulation".to_owned();
     section.text = Html::markup(
         "<p>Coherence is 1 at a frequency where the spike train follows the input linearly and without noise, and 0 where it \

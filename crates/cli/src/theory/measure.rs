@@ -253,7 +253,8 @@ pub fn information(question: &Question, cutoffs: &[f64]) -> Made {
     Ok(table)
 }
 
-/// The integral over 400 bins of a simulation by the trapezoidal rule, the coherence taken as constant below the first.
+/// The integral over 400 bins of a simulation by the trapezoidal rule, the coherence taken as constant below
+/// the first.
 fn simulated_information(question: &Question, cutoff: f64) -> Result<f64, Box<dyn Error>> {
     let omegas: Vec<f64> = (1..=400).map(|k| cutoff * f64::from(k) / 400.0).collect();
     let estimate = question.estimate(&omegas)?.ok_or_else(|| usage("--simulate is needed"))?;

@@ -50,8 +50,8 @@ pub struct NeuronArguments {
     /// Refractory time, in membrane time constants, or seconds with --physical
     #[arg(long, allow_negative_numbers = true, default_value_t = 0.0)]
     tau_r: f64,
-    /// Physical units instead of --mu and --d: R=OHM,C=FARAD,I=AMPERE,D_I=AMPERE^2*SECOND,V=VOLT (threshold minus
-    /// rest), and D_bg=AMPERE^2*SECOND for background noise; the model if has no R
+    /// Physical units instead of --mu and --d: R=OHM,C=FARAD,I=AMPERE,D_I=AMPERE^2*SECOND,V=VOLT (threshold
+    /// minus rest), and D_bg=AMPERE^2*SECOND for background noise; the model if has no R
     #[arg(long, value_name = "KEY=VALUE,..")]
     physical: Option<String>,
     /// Width of the spike's onset (eif)

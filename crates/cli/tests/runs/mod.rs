@@ -1,10 +1,11 @@
 //! Driving the program as a user would: small runs, and what they leave behind.
+#![allow(dead_code)] // each test uses a part
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A network and data small enough to train in a blink.
-pub const SMALL: [&str; 8] = [
+pub const SMALL: [&str; 10] = [
     "tau=30",
     "network=1x8x8-4C3-2P-16FC-10o",
     "time_steps=8",
@@ -13,6 +14,8 @@ pub const SMALL: [&str; 8] = [
     "batch=16",
     "epochs=4",
     "schedule.after=[2]",
+    "optimiser=sgd",
+    "learning_rate=0.7",
 ];
 
 /// The program with some arguments.

@@ -1,6 +1,7 @@
 //! The encoder's inner loops: sixteen pixels and four steps at a time.
 
-use crate::noise::{Noise, NoiseSetting};
+use super::BEFORE_FIRST;
+use crate::noise::{Colour, Noise, NoiseSetting};
 use crate::philox::{LANES, Stream, normal_lanes, unit};
 use crate::simd::Work;
 use crate::spikes::{Shape, Spikes};
@@ -25,37 +26,96 @@ fn row(image: &[f32], shape: Shape, channel: usize, first: usize) -> [f32; LANES
     x
 }
 
-/// All bits if `a < b`, else none, for numbers of less than 63 bits: arithmetic that stays in its lane, where a
-/// condition would become a jump.
+/// All bits if `a < b`, else none, for numbers of less than 63 bits: arithmetic that stays in its lane, where
+/// a condition would become a jump.
 #[inline(always)]
 fn below(a: u64, b: u64) -> u64 {
     (a.wrapping_sub(b) as i64 >> 63) as u64
 }
 
-/// The noise of sixteen neurons at four steps.
+/// Gives four steps of independent standard normals the noise's colour and standard deviation. `last` is what
+/// the step before left: its noise, or for blue noise its normal; for the first block of steps whatever
+/// stands there is replaced.
 #[inline(always)]
-fn additive(setting: NoiseSetting, stream: Stream, step_block: u32, neuron: u32) -> [[f32; LANES]; 4] {
-    let words = stream.lanes(step_block, neuron);
+fn colour(
+    setting: NoiseSetting,
+    stream: Stream,
+    step_block: u32,
+    neuron: u32,
+    n: &[[f32; LANES]; 4],
+    last: &mut [f32; LANES],
+) -> [[f32; LANES]; 4] {
     let level = setting.level();
-    if setting.noise() == Noise::Gaussian {
-        let mut out = normal_lanes(&words);
-        for step in 0..4 {
-            for lane in 0..LANES {
-                out[step][lane] *= level;
+    let mut out = [[0.0; LANES]; 4];
+    match setting.colour() {
+        Colour::White => {
+            for step in 0..4 {
+                for lane in 0..LANES {
+                    out[step][lane] = level * n[step][lane];
+                }
             }
         }
-        out
-    } else {
-        let (probability, size) = setting.impulse();
-        let mut out = [[0.0; LANES]; 4];
-        for step in 0..4 {
-            for lane in 0..LANES {
-                let u = unit(words[step][lane] as u32);
-                let impulse = if u < 0.5 * probability { size } else { -size };
-                out[step][lane] = if u < probability { impulse } else { 0.0 };
+        Colour::Correlated(time) => {
+            let [keep, fresh] = Colour::recursion(time);
+            for step in 0..4 {
+                // The first step of all has nothing to keep.
+                let (keep, fresh) = if step_block == 0 && step == 0 { (0.0, 1.0) } else { (keep, fresh) };
+                for lane in 0..LANES {
+                    out[step][lane] = keep * last[lane] + level * fresh * n[step][lane];
+                }
+                *last = out[step];
             }
         }
-        out
+        Colour::Frozen => {
+            if step_block == 0 {
+                for lane in 0..LANES {
+                    last[lane] = level * n[0][lane];
+                }
+            }
+            out = [*last; 4];
+        }
+        Colour::Blue => {
+            if step_block == 0 {
+                *last = normal_lanes(&stream.lanes(BEFORE_FIRST / 4, neuron))[BEFORE_FIRST as usize % 4];
+            }
+            let scale = level * std::f32::consts::FRAC_1_SQRT_2;
+            for step in 0..4 {
+                for lane in 0..LANES {
+                    out[step][lane] = scale * (n[step][lane] - last[lane]);
+                }
+                *last = n[step];
+            }
+        }
+    }
+    out
+}
+
+/// What noise adds to sixteen neurons at four steps; nothing, if it is of a kind that does not add. `last`
+/// belongs to these neurons and carries coloured noise from one block of steps to the next.
+#[inline(always)]
+fn additive(
+    setting: NoiseSetting,
+    stream: Stream,
+    step_block: u32,
+    neuron: u32,
+    last: &mut [f32; LANES],
+) -> [[f32; LANES]; 4] {
+    let words = stream.lanes(step_block, neuron);
+    match setting.noise() {
+        Noise::Gaussian => colour(setting, stream, step_block, neuron, &normal_lanes(&words), last),
+        Noise::Impulse => {
+            let (probability, size) = setting.impulse();
+            let mut out = [[0.0; LANES]; 4];
+            for step in 0..4 {
+                for lane in 0..LANES {
+                    let u = unit(words[step][lane] as u32);
+                    let impulse = if u < 0.5 * probability { size } else { -size };
+                    out[step][lane] = if u < probability { impulse } else { 0.0 };
+                }
+            }
+            out
+        }
+        Noise::Deletion | Noise::Jitter | Noise::StuckPixel | Noise::SaltAndPepper => [[0.0; LANES]; 4],
     }
 }
 
@@ -159,12 +219,13 @@ impl Ternary<'_> {
     #[inline(always)]
     fn noisy(&mut self, setting: NoiseSetting, word: usize, first_pixel: usize, first_channel: usize) {
         let channels = CHANNELS.min(self.shape.channels - first_channel);
+        let mut last = [[0.0; LANES]; CHANNELS];
         for step_block in 0..self.steps.div_ceil(4) {
             let mut fired = [[0u64; LANES]; 4];
-            for channel in first_channel..first_channel + channels {
+            for (channel, last) in (first_channel..first_channel + channels).zip(&mut last) {
                 let x = row(self.image, self.shape, channel, first_pixel);
                 let neuron = (channel * self.shape.pixels() + first_pixel) as u32;
-                let mut values = additive(setting, self.draws.noise, step_block as u32, neuron);
+                let mut values = additive(setting, self.draws.noise, step_block as u32, neuron, last);
                 for step in 0..4 {
                     for lane in 0..LANES {
                         values[step][lane] += x[lane];
@@ -222,10 +283,12 @@ impl Work for Real<'_> {
                 let x = [row(self.image, self.shape, channel, first); 4];
                 let neuron = channel * pixels + first;
                 let count = LANES.min(pixels - first);
+                let mut last = [0.0; LANES];
                 for step_block in 0..self.steps.div_ceil(4) {
                     let uniforms = self.draws.encode.lanes(step_block as u32, neuron as u32);
                     let mut values = fire(&x, &uniforms, self.unsigned);
-                    let noise = additive(self.noise, self.draws.noise, step_block as u32, neuron as u32);
+                    let noise =
+                        additive(self.noise, self.draws.noise, step_block as u32, neuron as u32, &mut last);
                     for step in 0..(self.steps - 4 * step_block).min(4) {
                         for lane in 0..LANES {
                             values[step][lane] += noise[step][lane];

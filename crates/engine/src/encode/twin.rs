@@ -1,7 +1,7 @@
 //! The encoder in plain sentences, one neuron and step at a time: what [`super::encode`] is tested against.
 
-use super::{Encoder, Encoding, salt_and_pepper_value, stuck_value};
-use crate::noise::{Noise, Scenario};
+use super::{BEFORE_FIRST, Encoder, Encoding, salt_and_pepper_value, stuck_value};
+use crate::noise::{Colour, Noise, NoiseSetting, Scenario};
 use crate::philox::{Purpose, Stream};
 use crate::spikes::{Input, Shape};
 
@@ -12,54 +12,78 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
     let uniforms = Stream::new(seed, Purpose::Encode, epoch, sample);
     let noise = Stream::new(seed, Purpose::Noise, epoch, sample);
     let setting = encoding.noise.filter(|s| s.level() > 0.0);
-    let mut moved = Vec::new();
-    for (at, value) in values.iter_mut().enumerate() {
+    let mut real = false;
+    for at in 0..values.len() {
         let (step, neuron) = ((at / shape.neurons()) as u32, (at % shape.neurons()) as u32);
         let pixel = neuron % shape.pixels() as u32;
         let mut x = image[neuron as usize];
-        let xi = setting.map_or(0.0, |s| match s.noise() {
-            Noise::Gaussian => s.level() * noise.normal(step, neuron),
-            Noise::Impulse => match noise.uniform(step, neuron) {
-                u if u < 0.5 * s.impulse().0 => s.impulse().1,
-                u if u < s.impulse().0 => -s.impulse().1,
-                _ => 0.0,
-            },
-            _ => 0.0,
-        });
+        // What is added to the neuron's value or to its spike, whether the spike is lost, and how many steps
+        // late it is.
+        let (mut xi, mut lost, mut late) = (None, false, 0.0);
         if let Some(s) = setting {
-            match (s.noise(), s.scenario()) {
-                (Noise::StuckPixel, _) => x = stuck_value(seed, pixel, s.level()).unwrap_or(x),
-                (Noise::SaltAndPepper, _) => x = salt_and_pepper_value(noise, pixel, s.level()).unwrap_or(x),
-                (_, Scenario::Pixel) => x += xi,
-                _ => {}
+            match s.noise() {
+                Noise::Gaussian => xi = Some(gaussian(s, noise, step, neuron)),
+                Noise::Impulse => {
+                    xi = Some(match noise.uniform(step, neuron) {
+                        u if u < 0.5 * s.impulse().0 => s.impulse().1,
+                        u if u < s.impulse().0 => -s.impulse().1,
+                        _ => 0.0,
+                    });
+                }
+                Noise::Deletion => lost = noise.uniform(step, neuron) < s.level(),
+                Noise::Jitter => late = (s.level() * noise.normal(step, neuron)).round(),
+                Noise::StuckPixel => x = stuck_value(seed, pixel, s.level()).unwrap_or(x),
+                Noise::SaltAndPepper => x = salt_and_pepper_value(noise, pixel, s.level()).unwrap_or(x),
             }
         }
-        let threshold = uniforms.uniform(step, neuron);
-        let spike = match encoding.encoder {
-            Encoder::Signed if x.abs() > threshold => x.signum(),
-            Encoder::Unsigned if x > threshold => 1.0,
-            _ => 0.0,
+        let (before, after) = match setting.map_or(Scenario::Pixel, |s| s.scenario()) {
+            Scenario::Pixel => (xi, None),
+            Scenario::Channel => (None, xi),
         };
-        match setting.map(|s| (s.noise(), s.scenario(), s.level())) {
-            Some((Noise::Deletion, _, level)) if noise.uniform(step, neuron) < level => {}
-            Some((Noise::Jitter, ..)) => {}
-            Some((Noise::Gaussian | Noise::Impulse, Scenario::Channel, _)) => *value = spike + xi,
-            _ => *value = spike,
+        x += before.unwrap_or(0.0);
+        real |= after.is_some();
+        let threshold = uniforms.uniform(step, neuron);
+        let fires = match encoding.encoder {
+            Encoder::Signed => x.abs() > threshold,
+            Encoder::Unsigned => x > threshold,
+        };
+        let spike = if fires && !lost { x.signum() } else { 0.0 };
+        let to = step as f32 + late;
+        if spike != 0.0 && to >= 0.0 && to < steps as f32 {
+            values[to as usize * shape.neurons() + neuron as usize] = spike;
         }
-        if let Some(s) = setting.filter(|s| s.noise() == Noise::Jitter && spike != 0.0) {
-            let to = step as f32 + (s.level() * noise.normal(step, neuron)).round();
-            if to >= 0.0 && to < steps as f32 {
-                moved.push((to as usize * shape.neurons() + neuron as usize, spike));
-            }
+        values[at] += after.unwrap_or(0.0);
+    }
+    if real { Input::Real { shape, steps, values } } else { Input::from_values(shape, steps, &values) }
+}
+
+/// Gaussian noise of any colour at one step, from its definition: the normals of all steps up to it.
+fn gaussian(setting: NoiseSetting, noise: Stream, step: u32, neuron: u32) -> f32 {
+    let (sigma, n) = (setting.level(), |step: u32| noise.normal(step, neuron));
+    match setting.colour() {
+        Colour::White => sigma * n(step),
+        Colour::Correlated(time) => {
+            let [rho, fresh] = Colour::recursion(time);
+            (1..=step).fold(sigma * n(0), |xi, t| rho * xi + sigma * fresh * n(t))
+        }
+        Colour::Frozen => sigma * n(0),
+        Colour::Blue => {
+            let before = n(step.checked_sub(1).unwrap_or(BEFORE_FIRST));
+            sigma * std::f32::consts::FRAC_1_SQRT_2 * (n(step) - before)
         }
     }
-    for (at, spike) in moved {
-        values[at] = spike;
-    }
-    if setting.is_some_and(|s| {
-        s.scenario() == Scenario::Channel && matches!(s.noise(), Noise::Gaussian | Noise::Impulse)
-    }) {
-        return Input::Real { shape, steps, values };
-    }
-    Input::from_values(shape, steps, &values)
+}
+
+/// The noise itself that Gaussian noise of any colour adds to one neuron, step by step: for tests of its
+/// statistics.
+pub fn gaussian_train(
+    setting: NoiseSetting,
+    steps: usize,
+    seed: u64,
+    epoch: u32,
+    sample: u32,
+    neuron: u32,
+) -> Vec<f32> {
+    let noise = Stream::new(seed, Purpose::Noise, epoch, sample);
+    (0..steps as u32).map(|step| gaussian(setting, noise, step, neuron)).collect()
 }

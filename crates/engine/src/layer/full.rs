@@ -1,14 +1,18 @@
 //! Fully connected layers, hidden and output.
 //!
-//! A row holds the weights of one input to a chunk of outputs. A chunk of rows is as large as the second cache, so
-//! the images of a group share it: chunks outside, images inside. The weights' gradient is summed once for the
-//! whole batch, chunk by chunk, with each row in registers: there is nothing to reduce between threads.
+//! A row holds the weights of one input to a chunk of outputs. A chunk of rows is as large as the second
+//! cache, so the images of a group share it: chunks outside, images inside. The weights' gradient is summed
+//! once for the whole batch, chunk by chunk, with each row in registers: there is nothing to reduce between
+//! threads.
 
-use super::{spike_derivatives, total_squares};
+use super::total_squares;
 use crate::events::Events;
 use crate::layer::conv::Upstream;
+use crate::neuron::readout;
+use crate::neuron::spiking::{Dynamics, spike_derivatives, spread};
 use crate::simd::backward::{FullInput, FullWeights};
-use crate::simd::forward::{Dynamics, Fire, FullForward};
+use crate::simd::forward::{Fire, FullForward};
+use crate::simd::lists::number;
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 use rayon::prelude::*;
@@ -84,7 +88,7 @@ impl StepRows {
                     }
                 }
             }
-            self.offsets.push(self.rows.len() as u32);
+            self.offsets.push(number(self.rows.len()));
         }
     }
 }
@@ -108,6 +112,7 @@ impl RowEvents {
                 let Some(events) = events else { continue };
                 let (g, channels) = (events.geometry, events.geometry.shape.channels);
                 for (tile, window) in (0..g.tiles()).flat_map(|tile| (0..g.windows).map(move |w| (tile, w))) {
+                    let places = &places[g.origin(window)..];
                     for channel in 0..channels {
                         for event in events.range(tile, window, channel, 0..g.tile_steps) {
                             let (step, pixel) = places[usize::from(events.positions[event])];
@@ -119,6 +124,7 @@ impl RowEvents {
                 before += events.len();
             }
         };
+        number(images.iter().flatten().map(|events| events.len()).sum()); // and so are all numbers below
         self.offsets.clear();
         self.offsets.resize(rows + 2, 0);
         each(&mut |row, _, _| self.offsets[row + 2] += 1);
@@ -270,19 +276,15 @@ impl Full {
         total_squares(&lanes, squares);
     }
 
-    /// The output layer of one image: its signal `[step][class]` and prediction `U[T]/T`, `U = lambda U + z`.
-    pub fn output(&self, lambda: f32, steps: usize, current: &[Row], signal: &mut Vec<f32>) -> Vec<f32> {
+    /// The output layer's signal of one image, `[step][class]`, from its weighted input.
+    pub fn signal(&self, steps: usize, current: &[Row], signal: &mut Vec<f32>) {
         signal.clear();
-        let mut membrane = vec![0.0f32; self.outputs];
         for step in 0..steps {
-            for (out, u) in membrane.iter_mut().enumerate() {
+            signal.extend((0..self.outputs).map(|out| {
                 let (chunk, lane) = (out / (16 * self.vectors), out % (16 * self.vectors));
-                let z = current[(chunk * steps + step) * self.vectors + lane / 16][lane % 16];
-                *u = lambda * *u + z;
-                signal.push(z);
-            }
+                current[(chunk * steps + step) * self.vectors + lane / 16][lane % 16]
+            }));
         }
-        membrane.iter().map(|u| u / steps as f32).collect()
     }
 
     /// Starts a group's record: the events that came in, image by image, or real values; and `d` zero.
@@ -310,11 +312,10 @@ impl Full {
     /// `d` of the output layer: `scale * error`, decayed backward from the last step.
     pub fn output_d(&self, error: &[f32], scale: f32, decay: f32, image: usize, record: &mut FullRecord) {
         for (out, &error) in error.iter().enumerate() {
-            let mut d = scale * error;
-            for step in (0..record.steps).rev() {
-                *self.d_at(record, image, step, out) = d;
-                d *= decay;
-            }
+            let steps = record.steps;
+            readout::backward(scale * error, decay, steps, |step, d| {
+                *self.d_at(record, image, step, out) = d
+            });
         }
     }
 
@@ -336,11 +337,8 @@ impl Full {
             for tile in 0..g.tiles() {
                 for event in up.events.range(tile, 0, out, 0..g.tile_steps) {
                     let fired = tile * g.tile_steps + usize::from(up.events.positions[event]) / g.frame();
-                    let mut d = derivative * up.gradient[event];
-                    for step in (first..=fired).rev() {
-                        *self.d_at(record, image, step, out) = d;
-                        d *= up.decay;
-                    }
+                    let d = derivative * up.gradient[event];
+                    spread(d, up.decay, first, fired, |step, d| *self.d_at(record, image, step, out) = d);
                     first = fired + 1;
                 }
             }

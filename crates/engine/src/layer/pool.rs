@@ -1,7 +1,7 @@
 //! 2x2 average pooling by spiking neurons without leak.
 //!
-//! The potential is a multiple of a quarter spike, so it is a count: the neuron fires when it has gathered more
-//! than three quarters, that is a fixed number of spikes, and forgets the rest. Sixty-four channels are
+//! The potential is a multiple of a quarter spike, so it is a count: the neuron fires when it has gathered
+//! more than three quarters, that is a fixed number of spikes, and forgets the rest. Sixty-four channels are
 //! counted at once in the bits of a few words.
 
 use crate::events::Events;
@@ -96,8 +96,8 @@ impl Work for Count<'_> {
     }
 }
 
-/// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`, which
-/// is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.
+/// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`,
+/// which is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.
 pub(crate) fn backward(
     events: &Events,
     gradient: &[f32],
@@ -108,9 +108,11 @@ pub(crate) fn backward(
 ) {
     let (g, gin) = (events.geometry, input.geometry);
     let (frame, quarter) = (g.frame(), 0.25 * scale);
-    // Where each position of an input tile's frames pools to. Odd last rows and columns go to a frame's last entry,
-    // where no neuron is and `d` stays zero.
-    let mut pooled = vec![frame as u16 - 1; gin.frame()];
+    // Where each position of an input tile's frames pools to. Odd last rows and columns go to a frame's last
+    // entry, where no neuron is and `d` stays zero. A pooled image of at most 65,535 pixels has at most half
+    // as many positions, so sixteen bits number them.
+    let last = u16::try_from(frame - 1).expect("sixteen bits number a pooled frame's positions");
+    let mut pooled = vec![last; gin.frame()];
     for y in 0..2 * g.shape.height {
         for x in 0..2 * g.shape.width {
             pooled[y * gin.stride() + x] = (y / 2 * g.stride() + x / 2) as u16;
@@ -124,6 +126,7 @@ pub(crate) fn backward(
             let (tile, within) = (step / g.tile_steps, step % g.tile_steps);
             for window in 0..g.windows {
                 let range = events.range(tile, window, channel, within..within + 1);
+                let d = &mut d[g.origin(window)..];
                 for (&position, &gradient) in events.positions[range.clone()].iter().zip(&gradient[range]) {
                     d[usize::from(position) - within * frame] = gradient;
                 }
@@ -132,6 +135,7 @@ pub(crate) fn backward(
             for window in 0..gin.windows {
                 let range = input.range(tile, window, channel, within..within + 1);
                 let positions = &input.positions[range.clone()];
+                let pooled = &pooled[gin.origin(window)..];
                 for (&position, gradient) in positions.iter().zip(&mut input_gradient[range]) {
                     *gradient = quarter * d[usize::from(pooled[usize::from(position)])];
                 }

@@ -1,9 +1,9 @@
 //! Backward kernels: one walk over an input channel's spikes gives both gradients.
 //!
-//! For a chunk of sixteen output channels, `d = dLoss/dU` of some steps stands in padded frames. Each input spike
-//! loads the nine rows of `d` it reached; each load feeds one multiply-add (with the weights: the gradient of
-//! the spike) and one add (into the gradient of the weights). Weights and their gradients of the channel's
-//! nine taps stay in registers during the walk.
+//! For a chunk of sixteen output channels, `d = dLoss/dU` of some steps stands in padded frames. Each input
+//! spike loads the nine rows of `d` it reached; each load feeds one multiply-add (with the weights: the
+//! gradient of the spike) and one add (into the gradient of the weights). Weights and their gradients of the
+//! channel's nine taps stay in registers during the walk.
 
 use super::{Kernel, Part, Row, Vector};
 
@@ -17,7 +17,7 @@ pub(crate) struct Cell<'a> {
     pub offsets: &'a [u32],
     /// Entries of `offsets` per channel.
     pub every: usize,
-    /// Positions of the events, all such that their rows are within `frames`.
+    /// Positions of the events; their rows must be within `frames`, which is checked event by event.
     pub positions: &'a [u16],
 }
 
@@ -28,27 +28,40 @@ impl Cell<'_> {
         self.offsets[channel * self.every] as usize..self.offsets[(channel + 1) * self.every] as usize
     }
 
-    /// Positions below this have all their rows within `frames`.
+    /// How positions reach `d`.
     #[inline(always)]
-    fn within(&self) -> usize {
-        self.frames.len().saturating_sub(2 * self.stride + 2)
-    }
-
-    /// Where the taps of each row of the kernel start: three addresses that every event adds its position to.
-    #[inline(always)]
-    fn bases(&self) -> [&[Row]; 3] {
-        std::array::from_fn(|i| self.frames.get(i * self.stride..).unwrap_or(&[]))
+    fn reach(&self) -> Reach<'_> {
+        Reach {
+            bases: std::array::from_fn(|i| self.frames.get(self.stride.saturating_mul(i)..).unwrap_or(&[])),
+            within: self.frames.len().saturating_sub(self.stride.saturating_mul(2).saturating_add(2)),
+        }
     }
 }
 
-/// The `d` that an event reached by a tap.
-///
-/// # Safety
-/// `bases` are of a cell, `position` is below its [`Cell::within`] and `tap` below 9.
-#[inline(always)]
-unsafe fn reached<'a>(bases: &[&'a [Row]; 3], position: usize, tap: usize) -> &'a Row {
-    // SAFETY: the last tap is `2 * stride + 2` from the position.
-    unsafe { bases[tap / 3].get_unchecked(position + tap % 3) }
+/// The rows of `d` that the nine taps of a position reach.
+struct Reach<'a> {
+    /// Where the taps of each row of the kernel start: three addresses that every event adds its position to.
+    bases: [&'a [Row]; 3],
+    /// Positions below this have all their rows, the last of them `2 * stride + 2` on, within the frames.
+    within: usize,
+}
+
+impl<'a> Reach<'a> {
+    /// The rows of one position.
+    ///
+    /// # Panics
+    /// If some of them are outside.
+    #[inline(always)]
+    fn at(&self, position: u16) -> impl Fn(usize) -> &'a Row {
+        let position = usize::from(position);
+        assert!(position < self.within);
+        let bases = self.bases;
+        move |tap: usize| {
+            assert!(tap < 9);
+            // SAFETY: both were checked, and only `Cell::reach` makes a `Reach`.
+            unsafe { bases[tap / 3].get_unchecked(position + tap % 3) }
+        }
+    }
 }
 
 /// Both gradients of one chunk of sixteen output channels from one cell of input events.
@@ -76,7 +89,7 @@ impl Kernel for ConvWalk<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let (bases, within) = (cell.bases(), cell.within());
+        let reach = cell.reach();
         // The cell's events are consecutive: their products are numbered through, whatever their channel.
         let base = cell.offsets[0] as usize;
         let mut ring = [Row::ZERO; RING];
@@ -91,13 +104,11 @@ impl Kernel for ConvWalk<'_> {
                     let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                     let weights: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&weights[j], at));
                     for (number, &position) in positions.iter().enumerate() {
-                        let p = usize::from(position);
-                        assert!(p < within);
+                        let reached = reach.at(position);
                         // Two chains: one alone would wait for itself.
                         let mut products = [V::Part::zero(); 2];
                         for j in 0..9 {
-                            // SAFETY: `p` was checked.
-                            let d = V::Part::load(unsafe { reached(&bases, p, j) }, at);
+                            let d = V::Part::load(reached(j), at);
                             products[j % 2] = d.mul_add(weights[j], products[j % 2]);
                             sums[j] = sums[j].add(d);
                         }
@@ -154,18 +165,16 @@ impl Kernel for ConvWeights<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let cell = self.cell;
-        let (bases, within) = (cell.bases(), cell.within());
+        let reach = cell.reach();
         for (channel, gradients) in self.gradients.iter_mut().enumerate() {
             let positions = &cell.positions[cell.channel(channel)];
             for part in 0..16 / V::Part::LANES {
                 let at = part * V::Part::LANES;
                 let mut sums: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&gradients[j], at));
                 for &position in positions {
-                    let p = usize::from(position);
-                    assert!(p < within);
+                    let reached = reach.at(position);
                     for j in 0..9 {
-                        // SAFETY: `p` was checked.
-                        let d = V::Part::load(unsafe { reached(&bases, p, j) }, at);
+                        let d = V::Part::load(reached(j), at);
                         sums[j] = sums[j].add(d);
                     }
                 }

@@ -1,28 +1,12 @@
 //! Forward kernels: sums of the weight rows that events point at, with the neuron fused in.
 //!
-//! A row is the weights from one input (and tap) to `N` times sixteen output channels. An event list holds row
-//! numbers; the sum of a list is one neuron group's weighted input at one step, and the membrane stays in
+//! A row is the weights from one input (and tap) to `N` times sixteen output channels. An event list holds
+//! row numbers; the sum of a list is one neuron group's weighted input at one step, and the membrane stays in
 //! registers from step to step.
 
+use super::lists::{Merged, PAD, ROW};
 use super::{Kernel, Row, Vector};
-
-/// The spiking neuron as the kernels need it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dynamics {
-    /// What an input spike counts (the dropout scale of the layer before).
-    pub scale: f32,
-    /// Membrane decay per step.
-    pub lambda: f32,
-    /// Threshold.
-    pub v_th: f32,
-}
-
-/// Event lists are padded to a multiple of this with the number of a zero row.
-pub(crate) const PAD: usize = 4;
-
-/// Row numbers in event lists are kept times this, half the bytes of a vector: the largest that leaves sixteen bits
-/// enough, and an address is one multiplication away.
-pub(crate) const ROW: usize = 32;
+use crate::neuron::spiking::{Dynamics, Neurons};
 
 /// Sum of the rows of a list whose length is a multiple of [`PAD`], in two interleaved partial sums.
 ///
@@ -48,38 +32,6 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
         }
     }
     std::array::from_fn(|n| even[n].add(odd[n]))
-}
-
-/// `16 N` neurons from step to step, in registers.
-pub(crate) struct Neurons<V, const N: usize> {
-    membrane: [V; N],
-    lambda: V,
-    v_th: V,
-}
-
-impl<V: Vector, const N: usize> Neurons<V, N> {
-    /// Neurons without charge.
-    #[inline(always)]
-    pub(crate) fn at_rest(dynamics: Dynamics) -> Self {
-        let (lambda, v_th) = (V::splat(dynamics.lambda), V::splat(dynamics.v_th));
-        Neurons { membrane: [V::zero(); N], lambda, v_th }
-    }
-
-    /// One step: who fires, a bit each; the squared weighted inputs are added to `square`.
-    #[inline(always)]
-    pub(crate) fn step(&mut self, current: [V; N], square: &mut Row) -> u64 {
-        let mut sum = V::load(square);
-        let mut spikes = 0;
-        for n in 0..N {
-            sum = current[n].mul_add(current[n], sum);
-            let potential = self.membrane[n].add(current[n]);
-            let fired = potential.greater(self.v_th);
-            self.membrane[n] = potential.mul(self.lambda).clear(fired);
-            spikes |= u64::from(fired) << (16 * n);
-        }
-        sum.store(square);
-        spikes
-    }
 }
 
 /// Where the neurons of a strip of pixels leave what they did, one chunk of their channels at a time.
@@ -120,12 +72,10 @@ fn write_spikes(word: &mut u64, spikes: u64, shift: usize) {
 
 /// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
 pub(crate) struct ConvForward<'a, 'b, const N: usize> {
-    /// Weight rows of this chunk and block; the last is zero.
+    /// Weight rows of this chunk and block, as many as the lists number; the last is zero.
     pub rows: &'a [Row],
-    /// Row numbers times [`ROW`], all below `rows.len() / N`.
-    pub list: &'a [u16],
-    /// Where the list of `[pixel][step]` starts; one more at the end.
-    pub offsets: &'a [u32],
+    /// Which rows to add for each `[pixel][step]`.
+    pub lists: &'a Merged,
     /// Sums of the blocks before, `[pixel][step][N]`; empty if there is one block only.
     pub partial: &'a mut [Row],
     /// Whether this is the first block of input channels.
@@ -141,9 +91,7 @@ impl<const N: usize> Kernel for ConvForward<'_, '_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let listed = *self.offsets.last().expect("one more offset than lists") as usize;
-        let rows = self.rows.len() / N;
-        debug_assert!(self.list[..listed].iter().all(|&entry| usize::from(entry) / ROW < rows));
+        assert!(self.lists.rows() <= self.rows.len() / N, "as many rows as the lists number");
         match (self.first, self.last) {
             (true, true) => self.sweep::<V, true, true>(),
             (true, false) => self.sweep::<V, true, false>(),
@@ -158,14 +106,15 @@ impl<const N: usize> ConvForward<'_, '_, N> {
     fn sweep<V: Vector, const FIRST: bool, const LAST: bool>(self) {
         let Outlet { dynamics, ref squares, .. } = *self.out;
         let (scale, steps, shift) = (V::splat(dynamics.scale), squares.len(), self.out.shift::<N>());
-        let pixels = (self.offsets.len() - 1) / steps;
+        let (entries, starts) = (self.lists.entries(), self.lists.starts());
+        let pixels = (starts.len() - 1) / steps;
         for pixel in 0..pixels {
             let mut neurons = Neurons::<V, N>::at_rest(dynamics);
-            let offsets = &self.offsets[pixel * steps..(pixel + 1) * steps + 1];
+            let starts = &starts[pixel * steps..(pixel + 1) * steps + 1];
             let mut at = pixel * steps * N;
-            for (ends, (square, word)) in offsets.windows(2).zip(self.out.pixel::<N>(pixel)) {
-                let list = &self.list[ends[0] as usize..ends[1] as usize];
-                // SAFETY: the field's contract, checked in debug builds by `run`.
+            for (ends, (square, word)) in starts.windows(2).zip(self.out.pixel::<N>(pixel)) {
+                let list = &entries[ends[0] as usize..ends[1] as usize];
+                // SAFETY: what `Merged` promises of its lists, and `run` checked that there are so many rows.
                 let mut z = unsafe { sum_rows::<V, N>(self.rows, list) };
                 if !FIRST {
                     for (z, partial) in z.iter_mut().zip(&self.partial[at..at + N]) {
@@ -267,7 +216,8 @@ impl Kernel for Fire<'_> {
     }
 }
 
-/// Sums rows of a table that stays in the nearest cache: how fast this machine can add at all, one load per add.
+/// Sums rows of a table that stays in the nearest cache: how fast this machine can add at all, one load per
+/// add.
 pub(super) struct Ceiling<'a> {
     pub rows: &'a [Row],
     pub list: &'a [u16],
@@ -294,81 +244,11 @@ impl Kernel for Ceiling<'_> {
     }
 }
 
-/// Concatenates, step by step, the lists of three neighbours, each entry plus its neighbour's offset: how the
-/// convolution merges events.
-pub(crate) struct Append<'a> {
-    /// What the lists are taken from; at least sixteen entries follow the last of them.
-    pub source: &'a [u16],
-    /// Where each list of `source` starts, ascending; one more at the end.
-    pub starts: &'a [u32],
-    /// The merged lists; grown as needed.
-    pub target: &'a mut Vec<u16>,
-    /// Where each merged list starts; one more at the end. Appended to.
-    pub ends: &'a mut Vec<u32>,
-    /// For each neighbour the first of its lists (one per step, consecutive) and the offset of its entries.
-    pub neighbours: [(usize, u16); 3],
-    /// Lists to make.
-    pub steps: usize,
-    /// Longest a merged list can be.
-    pub longest: usize,
-}
-
-impl Append<'_> {
-    /// Makes the lists, padded with `padding` to a multiple of [`PAD`] if it is given; inlined into a kernel that
-    /// calls it for every pixel.
-    #[inline(always)]
-    pub(crate) fn append<V: Vector>(self, padding: Option<u16>) {
-        const WIDE: usize = 16;
-        let mut end = *self.ends.last().expect("it holds at least the start") as usize;
-        let room = end + self.steps * (self.longest + PAD) + 2 * WIDE;
-        if self.target.len() < room {
-            self.target.resize(2 * room, 0);
-        }
-        let trains = self.neighbours.map(|(first, offset)| (&self.starts[first..][..self.steps + 1], offset));
-        assert!(self.starts.last().is_some_and(|&n| n as usize + WIDE <= self.source.len()));
-        debug_assert!(self.starts.is_sorted());
-        let (source, target) = (self.source.as_ptr(), self.target.as_mut_ptr());
-        self.ends.reserve(self.steps);
-        for step in 0..self.steps {
-            for (starts, offset) in trains {
-                let (mut from, stop) = (starts[step] as usize, starts[step + 1] as usize);
-                let mut to = end;
-                end += stop - from;
-                // Once even if there is nothing to copy: a branch that is always taken is foreseen.
-                loop {
-                    debug_assert!(from + WIDE <= self.source.len() && to + WIDE <= self.target.len());
-                    // SAFETY: `starts` ascends to its last entry, after which `source` has `WIDE` more; `to` is
-                    // within the room made above, since a merged list is at most `longest`.
-                    unsafe {
-                        let source = &*source.add(from).cast::<[u16; WIDE]>();
-                        V::shift(source, offset, &mut *target.add(to).cast::<[u16; WIDE]>());
-                    }
-                    from += WIDE;
-                    to += WIDE;
-                    if from >= stop {
-                        break;
-                    }
-                }
-            }
-            if let Some(padding) = padding {
-                for i in 0..PAD {
-                    // SAFETY: as above.
-                    unsafe { *target.add(end + i) = padding };
-                }
-                end = end.next_multiple_of(PAD);
-            }
-            self.ends.push(end as u32);
-        }
-    }
-}
-
-/// The first layer, one chunk of `16 N` output channels over a strip of pixels: each column of three pixels is a
-/// code of `bits` bits per sign, and the sum of its weights is looked up.
+/// The first layer, one chunk of `16 N` output channels over a strip of pixels: each column of three pixels
+/// is a code per sign, and the sum of its weights is looked up.
 pub(crate) struct CodeForward<'a, 'b, const N: usize> {
-    /// Tables of this chunk, `[column of the kernel][code][N]`.
+    /// Tables of this chunk, `[column of the kernel][code][N]`; the number of codes is a power of two.
     pub tables: &'a [Row],
-    /// Bits of a code.
-    pub bits: usize,
     /// Codes of positive and negative spikes, `[column of the image, with one empty at each end][step]`.
     pub codes: &'a [[u16; 2]],
     /// Where it goes.
@@ -380,9 +260,10 @@ impl<const N: usize> Kernel for CodeForward<'_, '_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let (steps, entries, shift) = (self.out.squares.len(), 1 << self.bits, self.out.shift::<N>());
+        let (steps, shift) = (self.out.squares.len(), self.out.shift::<N>());
         let columns = self.codes.len() / steps;
-        assert!(self.tables.len() == 3 * entries * N);
+        let entries = self.tables.len() / (3 * N);
+        assert!(entries.is_power_of_two(), "a table for every code");
         for x in 0..columns - 2 {
             let trains: [&[[u16; 2]]; 3] = std::array::from_fn(|k| &self.codes[(x + k) * steps..][..steps]);
             let mut neurons = Neurons::<V, N>::at_rest(self.out.dynamics);
@@ -392,7 +273,8 @@ impl<const N: usize> Kernel for CodeForward<'_, '_, N> {
                     for (sign, sums) in signed.iter_mut().enumerate() {
                         let at = (k * entries + (usize::from(train[step][sign]) & (entries - 1))) * N;
                         for n in 0..N {
-                            // SAFETY: the code is masked to below `entries`, and the length was checked above.
+                            // SAFETY: `k` is below 3 and the code, masked, below `entries`, of which there
+                            // are three times `N` rows.
                             sums[n] = sums[n].add(V::load(unsafe { self.tables.get_unchecked(at + n) }));
                         }
                     }

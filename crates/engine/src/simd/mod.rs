@@ -10,6 +10,7 @@ mod x86;
 
 pub(crate) mod backward;
 pub(crate) mod forward;
+pub(crate) mod lists;
 mod vector;
 
 pub(crate) use vector::{Part, Portable, Row, Vector};
@@ -96,8 +97,8 @@ impl FromStr for Isa {
 
 /// Plain safe work that the compiler should vectorise for an instruction set.
 ///
-/// Implement it on a struct of borrowed arguments and mark `run` `#[inline(always)]`: the body is then compiled
-/// once per instruction set. It must not use `mul_add`, so that its result is the same in each.
+/// Implement it on a struct of borrowed arguments and mark `run` `#[inline(always)]`: the body is then
+/// compiled once per instruction set. It must not use `mul_add`, so that its result is the same in each.
 pub trait Work {
     /// What the work gives.
     type Output;
@@ -161,12 +162,13 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     }
 }
 
-/// Adds 256-byte rows, picked at random from a 32 KB table, `repeats` times over a fixed list; returns the number
-/// of additions and a sum that depends on all of them. Timed by the caller, it gives the machine's load ceiling.
+/// Adds 256-byte rows, picked at random from a 32 KB table, `repeats` times over a fixed list; returns the
+/// number of additions and a sum that depends on all of them. Timed by the caller, it gives the machine's
+/// load ceiling.
 pub fn add_random_rows(isa: Isa, repeats: usize) -> (u64, f32) {
     let rows: Vec<Row> = (0..512).map(|i| Row([i as f32 * 1e-6; 16])).collect();
     let stream = crate::philox::Stream::new(0, crate::philox::Purpose::Benchmark, 0, 0);
-    let list: Vec<u16> = (0..4096).map(|i| stream.below_at(i, 128) as u16 * forward::ROW as u16).collect();
+    let list: Vec<u16> = (0..4096).map(|i| stream.below_at(i, 128) as u16 * lists::ROW as u16).collect();
     let sum = dispatch(isa, forward::Ceiling { rows: &rows, list: &list, repeats });
     ((repeats * list.len() * 64) as u64, sum)
 }

@@ -259,7 +259,8 @@ fn transpose(square: &mut [u64; 64]) {
     }
 }
 
-/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word `HALF` on.
+/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word
+/// `HALF` on.
 #[inline(always)]
 fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
     for pair in square.chunks_exact_mut(2 * HALF) {

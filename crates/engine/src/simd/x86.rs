@@ -349,8 +349,8 @@ impl Vector for Avx2 {
 #[derive(Clone, Copy)]
 pub(crate) struct Eight(__m256);
 
-// SAFETY (every block of this impl): as for `Avx2`; eight floats from `at` on are within the sixteen, by the bounds
-// check of the slice.
+// SAFETY (every block of this impl): as for `Avx2`; eight floats from `at` on are within the sixteen, by the
+// bounds check of the slice.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Part for Eight {
     const LANES: usize = 8;

@@ -1,12 +1,13 @@
-//! How busy the network is, and what that costs: spikes, synaptic operations, weighted inputs, NeuroBench's block.
+//! How busy the network is, and what that costs: spikes, synaptic operations, weighted inputs, NeuroBench's
+//! block.
 
-use super::condition::Condition;
 use super::pass::ActivityPass;
 use super::statistics::{Estimate, mean_interval};
+use super::stimulus::PassKey;
 use super::{AnalysisError, Analyst, Progress, energy, neurobench};
-use crate::evaluate::kind_name;
 use leaklab_engine::LayerKind;
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::{ActivityMeasure, ActivityRow, ActivitySummaryRow};
+use leaklab_record::{Rows, Stimulus, Table};
 
 /// The tables `activity` and `activity_summary`.
 pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<Table>, AnalysisError> {
@@ -22,69 +23,51 @@ pub(super) fn energy_tables(analyst: &Analyst, progress: &mut Progress) -> Resul
 }
 
 fn measured(analyst: &Analyst, progress: &mut Progress) -> Result<(u64, ActivityPass), AnalysisError> {
-    let pass = analyst.pass(Condition::CLEAN, progress)?;
+    let pass = analyst.pass(PassKey::first(Stimulus::Clean), progress)?;
+    let images = pass.images();
     let activity = pass.activity.expect("a clean pass measures activity");
-    Ok((pass.images, activity))
+    Ok((images, activity))
 }
 
 fn per_layer(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
-    let mut table = Table::new(
-        "activity",
+    let mut table = Rows::new(
         "Activity of each layer",
-        &format!(
+        format!(
             "On {images} clean test images in evaluation (no dropout). Spike rate: spikes / (neurons * steps). Synaptic \
              operations: inputs that are not zero times fan-out, exact at borders, all steps. Weighted-input norm: time mean \
              of the Euclidean norm over the layer of (W O_in)[t], mean over images. Dead: never fired on any image. \
              Saturated: fired at 90 % of all steps or more."
         ),
-        &[
-            ("layer", "", "Name of the layer."),
-            ("kind", "", "conv, pool, full or output."),
-            ("neurons", "", "Neurons of the layer."),
-            ("spike_rate", "spikes/neuron/step", "Empty for the output layer, which never fires."),
-            ("synops", "operations/image", "Empty for pools, which have no weights."),
-            ("weighted_input_norm", "v_th", "Empty for the output layer."),
-            ("dead", "fraction", "Share of neurons that never fired."),
-            ("saturated", "fraction", "Share of neurons that nearly always fired."),
-        ],
     );
     let steps = analyst.run.config.time_steps as u64;
     let mut synops = activity.synops.iter();
     for (i, layer) in analyst.run.network.architecture.layers().iter().enumerate() {
         let neurons = layer.output.neurons() as u64;
-        let share = |n: Option<&u64>| Cell::from(n.map(|&n| n as f64 / neurons as f64));
+        let share = |n: Option<&u64>| n.map(|&n| n as f64 / neurons as f64);
         let operations = if layer.kind == LayerKind::Pool { None } else { synops.next() };
-        table.push(vec![
-            layer.name.as_str().into(),
-            kind_name(layer.kind).into(),
-            neurons.into(),
-            Cell::from(activity.spikes.get(i).map(|&n| n as f64 / (neurons * steps * images) as f64)),
-            Cell::from(operations.map(|&n| n as f64 / images as f64)),
-            Cell::from(activity.norms.get(i).copied().flatten()),
-            share(activity.dead.get(i)),
-            share(activity.saturated.get(i)),
-        ]);
+        table.rows.push(ActivityRow {
+            layer: layer.name.clone(),
+            kind: layer.kind,
+            neurons,
+            spike_rate: activity.spikes.get(i).map(|&n| n as f64 / (neurons * steps * images) as f64),
+            synops: operations.map(|&n| n as f64 / images as f64),
+            weighted_input_norm: activity.norms.get(i).copied().flatten(),
+            dead: share(activity.dead.get(i)),
+            saturated: share(activity.saturated.get(i)),
+        });
     }
-    table
+    table.table()
 }
 
 fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
-    let mut table = Table::new(
-        "activity_summary",
+    let mut table = Rows::new(
         "Activity of the network, and NeuroBench's complexity metrics",
-        &format!(
+        format!(
             "Per image over {images} clean test images; intervals are Student's t, 95 %, over images, where a value varies \
              between them. Effective operations, activation sparsity and footprint are defined as in NeuroBench: non-zero \
              inputs times non-zero weights, on inputs of -1, 0, 1 accumulates (ACs), else multiply-accumulates (MACs); \
              share of zeros in the outputs of all spiking layers, pools included; bytes of the weights."
         ),
-        &[
-            ("quantity", "", "What is measured."),
-            ("value", "", "In `unit`."),
-            ("low", "", "Lower end of the interval."),
-            ("high", "", "Upper end of the interval."),
-            ("unit", "", "Unit of value and interval."),
-        ],
     );
     let network = &analyst.run.network;
     let hidden = network.architecture.hidden();
@@ -93,35 +76,30 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
         let counted = hidden.iter().filter(|layer| pools || layer.kind != LayerKind::Pool);
         counted.map(|layer| layer.output.neurons() * steps).sum()
     };
-    let mut push = |quantity: &str, value: f64, interval: Option<Estimate>, unit: &str| {
-        let ends = [interval.map(|i| i.low), interval.map(|i| i.high)].map(Cell::from);
-        table.push([quantity.into(), value.into()].into_iter().chain(ends).chain([unit.into()]).collect());
+    let mut push = |quantity: ActivityMeasure, value: f64, interval: Option<Estimate>| {
+        let (low, high) = (interval.map(|i| i.low), interval.map(|i| i.high));
+        table.rows.push(ActivitySummaryRow { quantity, value, low, high, unit: quantity.unit().to_owned() });
     };
     // A network of nothing but the output layer has no spiking neuron.
     let sites = spiking(false);
     if sites > 0 {
         let rates: Vec<f64> = activity.image_spikes.iter().map(|&n| n as f64 / sites as f64).collect();
         let total = activity.image_spikes.iter().sum::<u64>() as f64 / (images as f64 * sites as f64);
-        push("spike_rate", total, mean_interval(&rates), "spikes/neuron/step");
+        push(ActivityMeasure::SpikeRate, total, mean_interval(&rates));
     }
     let each: Vec<f64> = activity.image_synops.iter().map(|&n| n as f64).collect();
     let per_image = |total: u64| total as f64 / images as f64;
-    push("synops", per_image(activity.synops.iter().sum()), mean_interval(&each), "operations/image");
-    push("effective_acs", per_image(activity.effective_acs), None, "operations/image");
-    push("effective_macs", per_image(activity.effective_macs), None, "operations/image");
+    push(ActivityMeasure::Synops, per_image(activity.synops.iter().sum()), mean_interval(&each));
+    push(ActivityMeasure::EffectiveAcs, per_image(activity.effective_acs), None);
+    push(ActivityMeasure::EffectiveMacs, per_image(activity.effective_macs), None);
     let dense = neurobench::dense_macs(network);
-    push("dense_macs", dense as f64, None, "operations of one pass of a dense network");
-    push(
-        "dense_synops",
-        (dense * steps as u64) as f64,
-        None,
-        "operations/image if every input were not zero",
-    );
+    push(ActivityMeasure::DenseMacs, dense as f64, None);
+    push(ActivityMeasure::DenseSynops, (dense * steps as u64) as f64, None);
     if spiking(true) > 0 {
         let spikes = activity.spikes.iter().sum::<u64>() as f64;
         let sparsity = 1.0 - spikes / (images as f64 * spiking(true) as f64);
-        push("activation_sparsity", sparsity, None, "fraction");
+        push(ActivityMeasure::ActivationSparsity, sparsity, None);
     }
-    push("footprint", neurobench::footprint(network) as f64, None, "bytes");
-    table
+    push(ActivityMeasure::Footprint, neurobench::footprint(network) as f64, None);
+    table.table()
 }

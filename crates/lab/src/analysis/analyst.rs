@@ -1,17 +1,17 @@
 //! A trained run made ready to be measured: network, test images, kept passes.
 
-use super::condition::Condition;
 use super::pass::{FORMAT, Meter, Pass};
-use super::{Analysis, AnalysisError, Progress, robustness, spectrum};
+use super::stimulus::{PassKey, setting};
+use super::{Analysis, AnalysisError, Progress, keep, robustness, spectrum};
 use crate::data::Presentation;
 use crate::data::present::Scratch;
 use crate::data::{Dataset, Split};
-use crate::evaluate::{EVALUATION_EPOCH, presentation};
+use crate::evaluate::presentation;
 use crate::run::{TrainedRun, Weights, load_dataset};
-use leaklab_engine::noise::{Noise, Scenario};
-use leaklab_engine::{Isa, Packed, Scratch as Workspaces, infer};
+use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{RecordError, atomic};
+use leaklab_record::noun::slug;
+use leaklab_record::{NoiseKey, Stimulus};
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -26,9 +26,11 @@ pub struct Options {
     /// Test images to use, class-balanced; what the run's settings say if empty.
     pub images: Option<usize>,
     /// Noises to test besides those of the run's settings.
-    pub noise: Vec<(Noise, Scenario)>,
+    pub noise: Vec<NoiseKey>,
     /// Which weights of the run.
     pub weights: Weights,
+    /// Another leak than that of training.
+    pub leak: LeakChange,
     /// Where the data sets are, if not where the run's settings say.
     pub data_dir: Option<PathBuf>,
     /// Threads to work with.
@@ -55,6 +57,7 @@ impl Analyst {
     /// Opens a run and its data set.
     pub fn open(path: &Path, options: &Options) -> Result<Self, AnalysisError> {
         let mut run = TrainedRun::open(path, options.weights)?;
+        run.change_leak(&options.leak)?;
         for noise in &options.noise {
             if !run.config.noise.contains(noise) {
                 run.config.noise.push(*noise);
@@ -83,13 +86,31 @@ impl Analyst {
         Ok(Analyst { run, dataset, epochs, presentation, packed, pool, workspaces, weights, fingerprint })
     }
 
-    /// The conditions an analysis needs passes under.
-    pub fn conditions(&self, analysis: Analysis) -> Vec<Condition> {
-        let noises = &self.run.config.noise;
+    /// Where the tables go: the run's `analysis` folder, or one of its own for a leak other than that of
+    /// training.
+    pub fn folder(&self) -> PathBuf {
+        let folder = self.run.folder.analysis();
+        match &self.run.trained_leak {
+            None => folder,
+            Some(_) => folder.join(format!("tau-{}", slug(&self.run.network.leak().to_string()))),
+        }
+    }
+
+    /// The passes an analysis needs.
+    pub fn passes(&self, analysis: Analysis) -> Vec<PassKey> {
+        let config = &self.run.config;
+        let first = |stimuli: Vec<Stimulus>| stimuli.into_iter().map(PassKey::first).collect();
         match analysis {
-            Analysis::Robustness => robustness::conditions(noises),
-            Analysis::Spectrum => spectrum::conditions(noises),
-            Analysis::Activity | Analysis::Energy => vec![Condition::CLEAN],
+            Analysis::Robustness => {
+                let stimuli = robustness::stimuli(&config.noise).into_iter();
+                let each = |stimulus| {
+                    (1..=config.presentations as u32)
+                        .map(move |presentation| PassKey { stimulus, presentation })
+                };
+                stimuli.flat_map(each).collect()
+            }
+            Analysis::Spectrum => first(spectrum::stimuli(&config.noise)),
+            Analysis::Activity | Analysis::Energy => first(vec![Stimulus::Clean]),
             Analysis::Generalisation | Analysis::Example => Vec::new(),
         }
     }
@@ -103,66 +124,69 @@ impl Analyst {
         } else if done < planned {
             notes.push(format!("The run has been trained for {done} of {planned} epochs."));
         }
+        if let Some(trained) = &self.run.trained_leak {
+            notes.push(format!("Trained with tau {trained}, run with tau {}.", self.run.network.leak()));
+        }
         notes
     }
 
-    /// Fingerprint of everything that a pass under a condition depends on.
-    fn fingerprint(&self, condition: Condition) -> Result<String, AnalysisError> {
+    /// Fingerprint of everything that a pass depends on.
+    fn fingerprint(&self, key: PassKey) -> Result<String, AnalysisError> {
         let mut hash = self.fingerprint.clone();
-        let level = condition.setting(&self.run.config.severities)?.map_or(0.0, |setting| setting.level());
-        hash.update(format!("{condition} {level}"));
-        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        let level =
+            setting(key.stimulus, &self.run.config.severities)?.map_or(0.0, |setting| setting.level());
+        let epoch = key.epoch(self.run.config.presentation_seed);
+        hash.update(format!("{} {epoch} {level}", key.stimulus));
+        Ok(keep::hexadecimal(hash))
     }
 
-    fn path(&self, condition: Condition) -> PathBuf {
-        self.run.folder.analysis().join("passes").join(condition.file_name())
+    fn path(&self, key: PassKey) -> PathBuf {
+        self.folder().join("passes").join(key.file_name())
     }
 
-    /// The pass under a condition, if it was made before and still stands. Anything else in its place (another
-    /// version's, other weights', half a file) counts as not made.
-    pub fn kept(&self, condition: Condition) -> Option<Pass> {
-        let text = std::fs::read_to_string(self.path(condition)).ok()?;
-        let pass: Pass = serde_json::from_str(&text).ok()?;
-        let fingerprint = self.fingerprint(condition).ok()?;
-        (pass.format == FORMAT && pass.fingerprint == fingerprint).then_some(pass)
+    /// A pass, if it was made before and still stands.
+    pub fn kept(&self, key: PassKey) -> Option<Pass> {
+        keep::read(&self.path(key), FORMAT, &self.fingerprint(key).ok()?)
     }
 
-    /// The pass under a condition: kept, or made now and kept.
-    pub fn pass(&self, condition: Condition, progress: &mut Progress) -> Result<Pass, AnalysisError> {
-        if let Some(pass) = self.kept(condition) {
+    /// A pass: kept, or made now and kept.
+    pub fn pass(&self, key: PassKey, progress: &mut Progress) -> Result<Pass, AnalysisError> {
+        if let Some(pass) = self.kept(key) {
             return Ok(pass);
         }
-        let pass = self.measure(condition, progress)?;
-        let path = self.path(condition);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(RecordError::io(folder, "cannot be written"))?;
-        let text = serde_json::to_string(&pass).map_err(|e| RecordError::malformed(&path, "pass", e))?;
-        atomic::write(&path, text.as_bytes()).map_err(RecordError::io(&path, "cannot be written"))?;
+        let pass = self.measure(key, progress)?;
+        keep::write(&self.path(key), FORMAT, self.fingerprint(key)?, &pass)?;
         Ok(pass)
     }
 
-    /// Shows every test image under a condition.
-    fn measure(&self, condition: Condition, progress: &mut Progress) -> Result<Pass, AnalysisError> {
+    /// Shows every test image.
+    fn measure(&self, key: PassKey, progress: &mut Progress) -> Result<Pass, AnalysisError> {
         let split = &self.dataset.test;
-        let steps = self.run.config.time_steps;
+        let config = &self.run.config;
         let mut presentation = self.presentation.clone();
-        presentation.encoding =
-            presentation.encoding.with_noise(condition.setting(&self.run.config.severities)?);
-        let name = condition.to_string();
-        let mut meter = Meter::new(&self.run.network, steps, condition, self.fingerprint(condition)?);
+        let noise = setting(key.stimulus, &config.severities)?;
+        presentation.encoding = presentation.encoding.with_noise(noise);
+        let name = key.stimulus.to_string();
+        let mut meter = Meter::new(&self.run.network, config.time_steps, key, config.seed);
         progress.advance(&name, 0)?;
         for start in (0..split.len()).step_by(CHUNK) {
             let count = CHUNK.min(split.len() - start);
             let measured = self.pool.install(|| {
                 infer(
                     &self.packed,
-                    steps,
+                    config.time_steps,
                     count,
                     &self.workspaces,
                     |i, input| {
-                        presentation.show(split, start + i, EVALUATION_EPOCH, &mut Scratch::default(), input);
+                        presentation.show(
+                            split,
+                            start + i,
+                            key.epoch(config.presentation_seed),
+                            &mut Scratch::default(),
+                            input,
+                        );
                     },
-                    |i, trace| meter.measure(trace, split.label(start + i)),
+                    |i, trace| meter.measure(trace, split.label(start + i), split.sample(start + i)),
                 )
             })?;
             measured.into_iter().for_each(|image| meter.add(image));
@@ -172,7 +196,7 @@ impl Analyst {
     }
 }
 
-/// Weights, neuron, encoding and images.
+/// Weights, neurons, encoding and images.
 fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
     let mut hash = Sha256::new();
     let config = &run.config;
@@ -180,8 +204,8 @@ fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
         "{FORMAT} {} {} {} {} {} {:?} {:?} {}\n",
         env!("CARGO_PKG_VERSION"),
         config.network,
-        config.tau,
-        config.v_th,
+        run.network.leak(),
+        run.network.v_th(),
         config.time_steps,
         config.normalise,
         config.encoder,
@@ -189,9 +213,6 @@ fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
     ));
     let bytes: Vec<u8> = run.network.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
     hash.update(&bytes);
-    let samples: Vec<u8> = test.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-    hash.update(&samples);
-    hash.update(&test.labels);
-    hash.update(&test.images);
+    hash.update(test.digest());
     hash
 }

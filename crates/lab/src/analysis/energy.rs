@@ -3,7 +3,8 @@
 //! An estimate of arithmetic only, as the literature gives it: no memory traffic beyond what a chip's figure
 //! contains, no membrane updates, no static power. So the model is always named beside the number.
 
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::EnergyRow;
+use leaklab_record::{Rows, Table};
 
 /// Energy of one operation on some hardware.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,35 +58,27 @@ impl Model {
     }
 }
 
-/// The `energy` table for an image that costs `synops` beside a dense network of the same shape, which makes one
-/// pass of `dense_macs` multiply-accumulates.
+/// The `energy` table for an image that costs `synops` beside a dense network of the same shape, which makes
+/// one pass of `dense_macs` multiply-accumulates.
 pub fn table(synops: f64, dense_macs: f64) -> Table {
-    let mut table = Table::new(
-        "energy",
+    let mut table = Rows::new(
         "Energy of an inference, by model",
         "Synaptic operations per image (all time steps) times the model's energy per operation; beside it one pass \
          of a dense, non-spiking network of the same shape, where the model has an energy per multiply-accumulate. \
          Arithmetic only: no membrane updates, memory or static power are added.",
-        &[
-            ("model", "", "Hardware whose published figure is used."),
-            ("operation", "", "What is counted."),
-            ("energy_per_operation", "pJ", "Energy of one operation."),
-            ("spiking", "J", "Energy per image of the spiking network."),
-            ("dense", "J", "Energy per image of a dense network of the same shape."),
-        ],
     );
     for model in MODELS {
         table.notes.push(format!("{}: {}.", model.name, model.source));
-        table.push(vec![
-            model.name.into(),
-            model.operation.into(),
-            model.picojoules.into(),
-            model.spiking(synops).into(),
-            Cell::from(model.dense(dense_macs)),
-        ]);
+        table.rows.push(EnergyRow {
+            model: model.name.to_owned(),
+            operation: model.operation.to_owned(),
+            energy_per_operation: model.picojoules,
+            spiking: model.spiking(synops),
+            dense: model.dense(dense_macs),
+        });
     }
     table.notes.push("Loihi and TrueNorth run no dense networks: those cells are empty.".into());
-    table
+    table.table()
 }
 
 #[cfg(test)]
@@ -94,14 +87,11 @@ mod tests {
 
     #[test]
     fn operations_times_energy() {
-        let table = table(1e9, 2e8);
-        let energies: Vec<_> =
-            table.rows.iter().map(|row| table.cell(row, "spiking").number().unwrap()).collect();
-        for (ours, joules) in energies.iter().zip([0.9e-3, 23.6e-3, 26e-3]) {
-            assert!((ours / joules - 1.0).abs() < 1e-12);
+        let rows = Rows::<EnergyRow>::from_table(&table(1e9, 2e8)).unwrap().rows;
+        for (row, joules) in rows.iter().zip([0.9e-3, 23.6e-3, 26e-3]) {
+            assert!((row.spiking / joules - 1.0).abs() < 1e-12);
         }
-        let dense = table.cell(&table.rows[0], "dense").number().unwrap();
-        assert!((dense / (2e8 * 4.6e-12) - 1.0).abs() < 1e-12);
-        assert_eq!(table.cell(&table.rows[1], "dense"), &Cell::Empty);
+        assert!((rows[0].dense.unwrap() / (2e8 * 4.6e-12) - 1.0).abs() < 1e-12);
+        assert_eq!(rows[1].dense, None);
     }
 }

@@ -1,13 +1,15 @@
 //! One image on its way through the network: who fires when, and how membranes rise and fall.
 //!
-//! The engine keeps spikes only. The potentials of a handful of neurons are computed again here from the spikes that
-//! reached them and the weights, in f64, with the resets that really happened.
+//! The engine keeps spikes only. The potentials of a handful of neurons are computed again here from the
+//! spikes that reached them and the weights, in f64, with the resets that really happened.
 
 use super::{AnalysisError, Analyst};
 use crate::data::present::Scratch;
 use crate::evaluate::EVALUATION_EPOCH;
+use leaklab_engine::neuron::{readout, spiking};
 use leaklab_engine::{Input, Layer, LayerKind, Network, Trace, infer};
-use leaklab_record::Table;
+use leaklab_record::tables::{ImageRow, MembraneRow, RasterRow};
+use leaklab_record::{Rows, Table};
 
 /// The test image that is shown: the same for every run, so that runs can be compared.
 const IMAGE: usize = 0;
@@ -15,7 +17,8 @@ const IMAGE: usize = 0;
 const RASTER_NEURONS: usize = 48;
 /// Neurons of each hidden layer whose membrane is shown.
 const MEMBRANES: usize = 2;
-/// They are those that fired nearest to once in so many steps: often enough to see spikes, rarely enough to see leak.
+/// They are those that fired nearest to once in so many steps: often enough to see spikes, rarely enough to
+/// see leak.
 const STEPS_PER_SPIKE: usize = 8;
 
 /// The tables `raster`, `membrane` and `example_image`.
@@ -37,25 +40,36 @@ pub(super) fn tables(analyst: &Analyst) -> Result<Vec<Table>, AnalysisError> {
         name(split.label(IMAGE)),
         name(class)
     );
-    Ok(vec![raster_table(&raster, &which), membrane_table(&membranes, &which), image_table(analyst, &which)])
+    let tables = [
+        raster_table(raster, &which).table(),
+        membrane_table(membranes, &which).table(),
+        image_table(analyst, &which).table(),
+    ];
+    Ok(tables.into())
 }
 
-/// `(layer, neuron, step)` of every spike of the chosen neurons. Neurons are numbered `[channel][row][column]`.
-fn raster(network: &Network, trace: &Trace) -> Vec<(String, usize, usize)> {
+/// Every spike of the chosen neurons. Neurons are numbered `[channel][row][column]`.
+fn raster(network: &Network, trace: &Trace) -> Vec<RasterRow> {
     let mut found = Vec::new();
-    let mut layer = |name: &str, neurons: usize, fires: &dyn Fn(usize, usize) -> bool| {
+    let mut layer = |name: &str, neurons: usize, value: &dyn Fn(usize, usize) -> f64| {
         let shown = neurons.min(RASTER_NEURONS);
         for neuron in (0..shown).map(|i| i * neurons / shown.max(1)) {
-            let steps = (0..trace.steps()).filter(|&step| fires(neuron, step));
-            found.extend(steps.map(|step| (name.to_owned(), neuron, step)));
+            let spikes =
+                (0..trace.steps()).map(|step| (step, value(neuron, step))).filter(|spike| spike.1 != 0.0);
+            found.extend(spikes.map(|(step, value)| RasterRow {
+                layer: name.to_owned(),
+                neuron: neuron as u64,
+                step: step as u64 + 1,
+                positive: value > 0.0,
+            }));
         }
     };
     let input = trace.input();
-    layer("input", input.shape().neurons(), &|neuron, step| input_value(input, neuron, step) != 0.0);
+    layer("input", input.shape().neurons(), &|neuron, step| input_value(input, neuron, step));
     for (i, hidden) in network.architecture.hidden().iter().enumerate() {
         let (spikes, pixels) = (trace.spikes(i), hidden.output.pixels());
         layer(&hidden.name, hidden.output.neurons(), &|neuron, step| {
-            spikes.get(neuron % pixels, step, neuron / pixels)
+            f64::from(u8::from(spikes.get(neuron % pixels, step, neuron / pixels)))
         });
     }
     found
@@ -108,30 +122,30 @@ fn synapses(network: &Network, layer: &Layer, neuron: usize) -> Vec<(usize, f64)
 
 /// The potential of a neuron at every step, after its input and before the threshold is applied.
 ///
-/// Hidden: `U += (W O_in)[t]`, recorded; then `U = 0` where it fired, else `lambda * U`. Output: `U = lambda * U +
-/// (W O_in)[t]`, recorded.
+/// The rules are in `leaklab_engine::neuron`: `spiking::replay` for hidden layers, `readout::replay` for the output.
 pub fn potential(network: &Network, trace: &Trace, layer: usize, neuron: usize) -> Vec<f64> {
     let shape = &network.architecture.layers()[layer];
+    let Some(constants) = network.neuron(layer) else { return Vec::new() };
     let synapses = synapses(network, shape, neuron);
-    let lambda = network.neuron.lambda();
-    let (pixels, mut u) = (shape.output.pixels(), 0.0);
-    (0..trace.steps())
-        .map(|step| {
-            let weighted = synapses
-                .iter()
-                .map(|&(from, weight)| weight * input_of(trace, layer, shape.input.pixels(), from, step));
-            u += weighted.sum::<f64>();
-            let recorded = u;
-            let fired = shape.kind != LayerKind::Output
-                && trace.spikes(layer).get(neuron % pixels, step, neuron / pixels);
-            u = if fired { 0.0 } else { lambda * u };
-            recorded
-        })
-        .collect()
+    let pixels = shape.output.pixels();
+    let weighted = (0..trace.steps()).map(|step| {
+        let of = |&(from, weight): &(usize, f64)| {
+            weight * input_of(trace, layer, shape.input.pixels(), from, step)
+        };
+        synapses.iter().map(of).sum::<f64>()
+    });
+    match shape.kind {
+        LayerKind::Output => readout::replay(constants.tau, weighted),
+        LayerKind::Conv | LayerKind::Full | LayerKind::Pool => {
+            let fired = (0..trace.steps())
+                .map(|step| trace.spikes(layer).get(neuron % pixels, step, neuron / pixels));
+            spiking::replay(constants, weighted.zip(fired))
+        }
+    }
 }
 
-/// `(layer, neuron, potentials)` of a few neurons of each conv and FC layer, and of every output.
-fn membranes(network: &Network, trace: &Trace) -> Vec<(String, usize, Vec<f64>)> {
+/// The potentials of a few neurons of each conv and FC layer, and of every output.
+fn membranes(network: &Network, trace: &Trace) -> Vec<MembraneRow> {
     let mut found = Vec::new();
     for (i, layer) in network.architecture.layers().iter().enumerate() {
         let neurons: Vec<usize> = match layer.kind {
@@ -146,74 +160,44 @@ fn membranes(network: &Network, trace: &Trace) -> Vec<(String, usize, Vec<f64>)>
                 order.into_iter().take(MEMBRANES).map(|(_, neuron)| neuron).collect()
             }
         };
+        let pixels = layer.output.pixels();
         for neuron in neurons {
-            found.push((layer.name.clone(), neuron, potential(network, trace, i, neuron)));
+            let potentials = potential(network, trace, i, neuron).into_iter().enumerate();
+            found.extend(potentials.filter(|(_, u)| u.is_finite()).map(|(step, potential)| MembraneRow {
+                layer: layer.name.clone(),
+                neuron: neuron as u64,
+                step: step as u64 + 1,
+                potential,
+                fired: layer.kind != LayerKind::Output
+                    && trace.spikes(i).get(neuron % pixels, step, neuron / pixels),
+            }));
         }
     }
     found
 }
 
-const LAYER: (&str, &str, &str) = ("layer", "", "Name of the layer.");
-const NEURON: (&str, &str, &str) = ("neuron", "", "Its number in the layer, counted [channel][row][column].");
-const STEP: (&str, &str, &str) = ("step", "steps", "Time step, counted from 1.");
-
-fn raster_table(raster: &[(String, usize, usize)], which: &str) -> Table {
-    let mut table = Table::new(
-        "raster",
-        "Spikes of one image",
-        &format!(
-            "Each row is a spike (input: of either sign), for at most {RASTER_NEURONS} neurons of each layer, evenly spaced. {which}"
-        ),
-        &[LAYER, NEURON, STEP],
+fn raster_table(rows: Vec<RasterRow>, which: &str) -> Rows<RasterRow> {
+    let definition = format!(
+        "Each row is a spike, for at most {RASTER_NEURONS} neurons of each layer, evenly spaced. {which}"
     );
-    for (layer, neuron, step) in raster {
-        table.push(vec![layer.as_str().into(), (*neuron).into(), (step + 1).into()]);
-    }
-    table
+    Rows { rows, ..Rows::new("Spikes of one image", definition) }
 }
 
-fn membrane_table(membranes: &[(String, usize, Vec<f64>)], which: &str) -> Table {
-    let mut table = Table::new(
-        "membrane",
-        "Membrane potentials of one image",
-        &format!(
-            "Potential after the step's input and before the threshold is applied, of {MEMBRANES} neurons of each layer (those \
-             whose rate is nearest to one spike in {STEPS_PER_SPIKE} steps), and of every output neuron. {which}"
-        ),
-        &[LAYER, NEURON, STEP, ("potential", "v_th = 1 unit of weight", "Membrane potential.")],
+fn membrane_table(rows: Vec<MembraneRow>, which: &str) -> Rows<MembraneRow> {
+    let definition = format!(
+        "Potential after the step's input and before the threshold is applied, of {MEMBRANES} neurons of each layer (those \
+         whose rate is nearest to one spike in {STEPS_PER_SPIKE} steps), and of every output neuron. {which}"
     );
-    for (layer, neuron, potentials) in membranes {
-        for (step, &potential) in potentials.iter().enumerate() {
-            if potential.is_finite() {
-                table.push(vec![
-                    layer.as_str().into(),
-                    (*neuron).into(),
-                    (step + 1).into(),
-                    potential.into(),
-                ]);
-            }
-        }
-    }
-    table
+    Rows { rows, ..Rows::new("Membrane potentials of one image", definition) }
 }
 
-fn image_table(analyst: &Analyst, which: &str) -> Table {
-    let mut table = Table::new(
-        "example_image",
-        "The example image",
-        &format!("Pixels as stored, 0 to 255. {which}"),
-        &[
-            ("channel", "", "Colour."),
-            ("row", "", "From the top."),
-            ("column", "", "From the left."),
-            ("pixel", "", "0 to 255."),
-        ],
-    );
+fn image_table(analyst: &Analyst, which: &str) -> Rows<ImageRow> {
+    let mut table = Rows::new("The example image", format!("Pixels as stored, 0 to 255. {which}"));
     let shape = analyst.dataset.shape;
     for (i, &pixel) in analyst.dataset.test.image(IMAGE).iter().enumerate() {
         let (channel, place) = (i / shape.pixels(), i % shape.pixels());
-        let cells = [channel, place / shape.width, place % shape.width, usize::from(pixel)];
-        table.push(cells.into_iter().map(Into::into).collect());
+        let [channel, row, column] = [channel, place / shape.width, place % shape.width].map(|n| n as u64);
+        table.rows.push(ImageRow { channel, row, column, pixel: u64::from(pixel) });
     }
     table
 }

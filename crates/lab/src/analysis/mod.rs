@@ -1,16 +1,17 @@
 //! Every measurement of the paper, on any trained run.
 //!
-//! An analysis turns passes over the test images ([`pass`]) into tables in the run's `analysis` folder; `compare` turns the
-//! tables of several runs into those of a study. To add one: a file here, a variant of [`Analysis`], and the compiler
-//! names the rest.
+//! An analysis turns passes over the test images ([`pass`]) into tables in the run's `analysis` folder;
+//! `compare` turns the tables of several runs into those of a study. To add one: a file here, a variant of
+//! [`Analysis`], and the compiler names the rest.
 
 pub mod activity;
 pub mod claims;
 pub mod compare;
-pub mod condition;
+pub mod contrast;
 pub mod energy;
 pub mod example;
 pub mod generalisation;
+pub mod mechanism;
 pub mod neurobench;
 pub mod pass;
 pub mod periodogram;
@@ -18,15 +19,19 @@ pub mod published;
 pub mod robustness;
 pub mod spectrum;
 pub mod statistics;
+pub mod stimulus;
 
 mod analyst;
+mod keep;
+mod surrogate;
 
 pub use analyst::{Analyst, Options};
 
 use crate::run::RunError;
 use leaklab_engine::noise::NoiseError;
 use leaklab_engine::{InputError, NetworkError};
-use leaklab_record::{RecordError, Table, TableError};
+use leaklab_record::tables::*;
+use leaklab_record::{RecordError, Row, Table, TableError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -59,6 +64,31 @@ impl Analysis {
         Analysis::Example,
     ];
 
+    /// The tables that it leaves.
+    pub fn tables(self) -> &'static [&'static str] {
+        match self {
+            Analysis::Robustness => {
+                &[RobustnessRow::TABLE, CorrectnessRow::TABLE, RobustnessSummaryRow::TABLE]
+            }
+            Analysis::Generalisation => &[GeneralisationRow::TABLE, GeneralisationSummaryRow::TABLE],
+            Analysis::Activity => &[ActivityRow::TABLE, ActivitySummaryRow::TABLE],
+            Analysis::Energy => &[EnergyRow::TABLE],
+            Analysis::Spectrum => &[
+                InputSpectrumRow::TABLE,
+                InputAmplitudeRow::TABLE,
+                CriticalRow::TABLE,
+                CriticalSummaryRow::TABLE,
+                HiddenSpectrumRow::TABLE,
+            ],
+            Analysis::Example => &[RasterRow::TABLE, MembraneRow::TABLE, ImageRow::TABLE],
+        }
+    }
+
+    /// The analysis that leaves a table of that name.
+    pub fn of_table(table: &str) -> Option<Self> {
+        Analysis::ALL.into_iter().find(|analysis| analysis.tables().contains(&table))
+    }
+
     /// Name in flags.
     pub fn name(self) -> &'static str {
         match self {
@@ -80,7 +110,9 @@ impl fmt::Display for Analysis {
 
 /// There is no analysis of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("analysis '{0}' is not one of robustness, generalisation, activity, energy, spectrum, example, all")]
+#[error(
+    "analysis '{0}' is not one of robustness, generalisation, activity, energy, spectrum, example, mechanism, all"
+)]
 pub struct UnknownAnalysis(pub String);
 
 impl FromStr for Analysis {
@@ -95,8 +127,8 @@ impl FromStr for Analysis {
 /// How far an analysis has come, in images shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advance {
-    /// The condition under way.
-    pub condition: String,
+    /// What the images are being shown under.
+    pub stimulus: String,
     /// Images shown since the start, kept passes not counted.
     pub done: u64,
     /// Images that have to be shown in all.
@@ -111,12 +143,12 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(report: &'a mut dyn FnMut(&Advance) -> bool, total: u64) -> Self {
-        Progress { report, advance: Advance { condition: String::new(), done: 0, total } }
+        Progress { report, advance: Advance { stimulus: String::new(), done: 0, total } }
     }
 
-    fn advance(&mut self, condition: &str, images: u64) -> Result<(), AnalysisError> {
-        self.advance.condition.clear();
-        self.advance.condition.push_str(condition);
+    fn advance(&mut self, stimulus: &str, images: u64) -> Result<(), AnalysisError> {
+        self.advance.stimulus.clear();
+        self.advance.stimulus.push_str(stimulus);
         self.advance.done += images;
         if (self.report)(&self.advance) { Ok(()) } else { Err(AnalysisError::Interrupted) }
     }
@@ -146,6 +178,9 @@ pub enum AnalysisError {
     /// Runs do not compare.
     #[error(transparent)]
     Compare(#[from] compare::CompareError),
+    /// The runs do not allow to ask where robustness comes from.
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::MechanismError),
     /// The run has no finished epoch.
     #[error("{}: no epoch has been finished, so there is nothing to analyse; `leaklab train --resume {}` goes on", path.display(), path.display())]
     NoEpoch {
@@ -160,8 +195,8 @@ pub enum AnalysisError {
     Interrupted,
 }
 
-/// Runs analyses of a run, in the given order, and writes their tables into its `analysis` folder. `report` is told how many
-/// images have been shown and answers whether to go on.
+/// Runs analyses of a run, in the given order, and writes their tables into its `analysis` folder. `report`
+/// is told how many images have been shown and answers whether to go on.
 pub fn analyse(
     run: &Path,
     analyses: &[Analysis],
@@ -171,21 +206,23 @@ pub fn analyse(
     let analyst = Analyst::open(run, options)?;
     let mut wanted = Vec::new();
     for analysis in analyses {
-        for condition in analyst.conditions(*analysis) {
-            if !wanted.contains(&condition) {
-                wanted.push(condition);
+        for pass in analyst.passes(*analysis) {
+            if !wanted.contains(&pass) {
+                wanted.push(pass);
             }
         }
     }
-    let missing = wanted.iter().filter(|&&condition| analyst.kept(condition).is_none()).count();
+    let missing = wanted.iter().filter(|&&pass| analyst.kept(pass).is_none()).count();
     let mut progress = Progress::new(report, (missing * analyst.dataset.test.len()) as u64);
-    let folder = analyst.run.folder.analysis();
+    let folder = analyst.folder();
     std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
     let mut tables = Vec::new();
     for analysis in analyses {
         let mut made = match analysis {
             Analysis::Robustness => robustness::tables(&analyst, &mut progress)?,
-            Analysis::Generalisation => generalisation::tables(&analyst.epochs),
+            Analysis::Generalisation => {
+                generalisation::tables(&analyst.epochs, analyst.run.config.last_drop())
+            }
             Analysis::Activity => activity::tables(&analyst, &mut progress)?,
             Analysis::Energy => activity::energy_tables(&analyst, &mut progress)?,
             Analysis::Spectrum => spectrum::tables(&analyst, &mut progress)?,

@@ -1,9 +1,10 @@
-//! The complexity metrics of NeuroBench, as that package names and defines them, from a forward pass's spikes.
+//! The complexity metrics of NeuroBench, as that package names and defines them, from a forward pass's
+//! spikes.
 //!
-//! Synaptic operations: for each conv and fully connected layer and step, inputs that are not zero times weights
-//! that are not zero, borders exact, biases out. Operations on inputs of -1, 0 and 1 are accumulates (ACs), at a step
-//! with any other value they are multiply-accumulates (MACs). `tools/neurobench_check.py` compares these
-//! numbers with the package's own.
+//! Synaptic operations: for each conv and fully connected layer and step, inputs that are not zero times
+//! weights that are not zero, borders exact, biases out. Operations on inputs of -1, 0 and 1 are accumulates
+//! (ACs), at a step with any other value they are multiply-accumulates (MACs). `tools/neurobench_check.py`
+//! compares these numbers with the package's own.
 
 use leaklab_engine::{Input, LayerKind, Network, Shape, Trace};
 
@@ -18,7 +19,8 @@ pub struct Operations {
 
 /// Weights that are not zero, as seen from the inputs of each layer.
 pub struct Synapses {
-    /// Per conv, FC and output layer: its place among the layers, and the non-zero weights of each of its inputs,
+    /// Per conv, FC and output layer: its place among the layers, and the non-zero weights of each of its
+    /// inputs,
     /// `[channel][row][column]`.
     fan_out: Vec<(usize, Vec<u64>)>,
 }

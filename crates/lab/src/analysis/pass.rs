@@ -1,17 +1,19 @@
-//! One pass over the test images under one condition, with everything that any analysis wants of it.
+//! One pass over the test images under one stimulus, with everything that any analysis wants of it.
 //!
-//! What a pass measures depends on its condition alone, so analyses share passes, whichever was asked for first.
-//! A finished pass is kept in the run's folder under a fingerprint of all that it depends on: an interrupted
-//! analysis goes on where it stopped, and nothing is computed twice.
+//! What a pass measures depends on its stimulus alone, so analyses share passes, whichever was asked for
+//! first. A finished pass is kept in the run's folder under a fingerprint of all that it depends on: an
+//! interrupted analysis goes on where it stopped, and nothing is computed twice.
 
-use super::condition::Condition;
 use super::neurobench::Synapses;
 use super::periodogram::Periodogram;
+use super::stimulus::{PassKey, has_activity, has_spectrum};
+use super::surrogate::Surrogate;
 use leaklab_engine::{Input, LayerKind, Network, Trace};
+use leaklab_record::{Bits, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Version of a kept pass, raised whenever a measurement changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Rate from which a neuron counts as saturated.
 pub const SATURATED: f64 = 0.9;
@@ -19,29 +21,28 @@ pub const SATURATED: f64 = 0.9;
 /// Sums of one pass. Numbers that are not finite are empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pass {
-    /// [`FORMAT`] of the writer.
-    pub format: u32,
-    /// Of everything the pass depends on.
-    pub fingerprint: String,
-    /// As [`Condition`] writes it.
-    pub condition: String,
-    /// Images shown.
-    pub images: u64,
-    /// Those classified correctly.
-    pub correct: u64,
+    /// What the images were shown under, as [`leaklab_record::Stimulus`] writes it.
+    pub stimulus: String,
+    /// Number of the presentation, from 1.
+    pub presentation: u32,
+    /// Which images were classified correctly.
+    pub correct: Bits,
     /// Mean over images of the sum over outputs of (p - onehot)^2.
     pub sse: Option<f64>,
-    /// Spectra, where [`Condition::has_spectrum`].
+    /// Spectra, where [`has_spectrum`], in the first presentation.
     pub spectrum: Option<SpectrumPass>,
-    /// Activity, where [`Condition::has_activity`].
+    /// Activity, where [`has_activity`], in the first presentation.
     pub activity: Option<ActivityPass>,
 }
 
 /// Spectra of one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpectrumPass {
-    /// Critical frequency of the target output for each image; empty where its signal is constant.
-    pub critical: Vec<Option<f64>>,
+    /// Critical frequency of the target output by [`Reading`], for each image; empty where its signal is
+    /// constant.
+    pub critical: [Vec<Option<f64>>; 3],
+    /// Share of the target output's power at frequency 0 for each image; empty where its signal is zero.
+    pub zero_share: Vec<Option<f64>>,
     /// Mean power density of the input trains, by bin.
     pub input_power: Vec<f64>,
     /// Mean amplitude density of the input trains, for each image.
@@ -77,7 +78,7 @@ pub struct ActivityPass {
 pub struct Meter<'a> {
     network: &'a Network,
     steps: usize,
-    periodogram: Option<Periodogram>,
+    spectra: Option<Spectra>,
     synapses: Option<Synapses>,
     sums: Pass,
     sse: f64,
@@ -94,7 +95,8 @@ pub struct Measured {
 }
 
 struct ImageSpectrum {
-    critical: Option<f64>,
+    critical: [Option<f64>; 3],
+    zero_share: Option<f64>,
     input_power: Vec<f64>,
     input_amplitude: f64,
     hidden_power: Vec<Vec<f64>>,
@@ -109,17 +111,19 @@ struct ImageActivity {
 }
 
 impl<'a> Meter<'a> {
-    /// For images shown for `steps` steps under a condition.
-    pub fn new(network: &'a Network, steps: usize, condition: Condition, fingerprint: String) -> Self {
+    /// For images shown for `steps` steps; `seed` is that of the run.
+    pub fn new(network: &'a Network, steps: usize, key: PassKey, seed: u64) -> Self {
+        let first = key.presentation == 1;
         let hidden = network.architecture.hidden().len();
         let bins = steps / 2;
-        let spectrum = condition.has_spectrum().then(|| SpectrumPass {
-            critical: Vec::new(),
+        let spectrum = (first && has_spectrum(key.stimulus)).then(|| SpectrumPass {
+            critical: Default::default(),
+            zero_share: Vec::new(),
             input_power: vec![0.0; bins],
             input_amplitude: Vec::new(),
             hidden_power: vec![vec![0.0; bins]; hidden],
         });
-        let activity = condition.has_activity().then(|| ActivityPass {
+        let activity = (first && has_activity(key.stimulus)).then(|| ActivityPass {
             spikes: vec![0; hidden],
             dead: vec![0; hidden],
             saturated: vec![0; hidden],
@@ -134,15 +138,13 @@ impl<'a> Meter<'a> {
         Meter {
             network,
             steps,
-            periodogram: spectrum.as_ref().map(|_| Periodogram::new(steps)),
+            spectra: spectrum.as_ref().map(|_| Spectra::new(network, steps, seed)),
             synapses: activity.as_ref().map(|_| Synapses::new(network)),
             neuron_spikes: if activity.is_some() { neurons.collect() } else { Vec::new() },
             sums: Pass {
-                format: FORMAT,
-                fingerprint,
-                condition: condition.to_string(),
-                images: 0,
-                correct: 0,
+                stimulus: key.stimulus.to_string(),
+                presentation: key.presentation,
+                correct: Bits::default(),
                 sse: None,
                 spectrum,
                 activity,
@@ -153,15 +155,12 @@ impl<'a> Meter<'a> {
     }
 
     /// Measures one image; called from any thread.
-    pub fn measure(&self, trace: &Trace, label: usize) -> Measured {
+    pub fn measure(&self, trace: &Trace, label: usize, sample: u32) -> Measured {
         let hidden = self.network.architecture.hidden().len();
         Measured {
             correct: trace.class() == label && trace.prediction().iter().all(|p| p.is_finite()),
             sse: trace.sse(label),
-            spectrum: self
-                .periodogram
-                .as_ref()
-                .map(|periodogram| ImageSpectrum::of(trace, label, hidden, periodogram)),
+            spectrum: self.spectra.as_ref().map(|spectra| spectra.image(trace, label, sample)),
             activity: self.synapses.as_ref().map(|synapses| {
                 let operations = synapses.operations(trace);
                 ImageActivity {
@@ -177,11 +176,11 @@ impl<'a> Meter<'a> {
 
     /// Adds the next image.
     pub fn add(&mut self, image: Measured) {
-        self.sums.images += 1;
-        self.sums.correct += u64::from(image.correct);
+        self.sums.correct.push(image.correct);
         self.sse += image.sse;
         if let Some((sums, image)) = self.sums.spectrum.as_mut().zip(image.spectrum) {
-            sums.critical.push(image.critical);
+            sums.critical.iter_mut().zip(image.critical).for_each(|(all, one)| all.push(one));
+            sums.zero_share.push(image.zero_share);
             sums.input_amplitude.push(image.input_amplitude);
             add_all(&mut sums.input_power, &image.input_power);
             sums.hidden_power.iter_mut().zip(&image.hidden_power).for_each(|(sum, p)| add_all(sum, p));
@@ -207,7 +206,7 @@ impl<'a> Meter<'a> {
 
     /// The finished pass.
     pub fn finish(mut self) -> Pass {
-        let images = self.sums.images.max(1) as f64;
+        let images = self.sums.images().max(1) as f64;
         self.sums.sse = Some(self.sse / images).filter(|sse| sse.is_finite());
         if let Some(spectrum) = &mut self.sums.spectrum {
             spectrum.input_power.iter_mut().for_each(|p| *p /= images);
@@ -230,11 +229,52 @@ fn add_all(sums: &mut [f64], values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
 }
 
-impl ImageSpectrum {
-    fn of(trace: &Trace, label: usize, hidden: usize, periodogram: &Periodogram) -> Self {
+impl Pass {
+    /// Images shown.
+    pub fn images(&self) -> u64 {
+        self.correct.len() as u64
+    }
+
+    /// Share of them classified correctly.
+    pub fn accuracy(&self) -> f64 {
+        self.correct.count() as f64 / self.images().max(1) as f64
+    }
+}
+
+/// What the spectra of an image need.
+struct Spectra {
+    hidden: usize,
+    whole: Periodogram,
+    /// Steps that the settled reading leaves out.
+    skipped: usize,
+    settled: Periodogram,
+    surrogate: Surrogate,
+}
+
+impl Spectra {
+    fn new(network: &Network, steps: usize, seed: u64) -> Self {
+        let skipped = steps / 5;
+        Spectra {
+            hidden: network.architecture.hidden().len(),
+            whole: Periodogram::new(steps),
+            skipped,
+            settled: Periodogram::new(steps - skipped),
+            surrogate: Surrogate::new(network, seed),
+        }
+    }
+
+    fn image(&self, trace: &Trace, label: usize, sample: u32) -> ImageSpectrum {
+        let (hidden, periodogram) = (self.hidden, &self.whole);
         let classes = trace.prediction().len();
         let signal: Vec<f64> =
             trace.signal().iter().skip(label).step_by(classes).map(|&x| f64::from(x)).collect();
+        let critical = Reading::ALL.map(|reading| match reading {
+            Reading::Defined => self.whole.critical_frequency(&signal),
+            Reading::Settled => self.settled.critical_frequency(&signal[self.skipped..]),
+            Reading::Shuffled => self.whole.critical_frequency(&self.surrogate.signal(trace, label, sample)),
+        });
+        let (sum, squares) = (signal.iter().sum::<f64>(), signal.iter().map(|x| x * x).sum::<f64>());
+        let zero_share = Some(sum * sum / (signal.len() as f64 * squares)).filter(|share| share.is_finite());
         let (input_power, input_amplitude) = input_spectrum(trace.input(), periodogram);
         let hidden_power = (0..hidden)
             .map(|layer| {
@@ -246,12 +286,7 @@ impl ImageSpectrum {
                 power
             })
             .collect();
-        ImageSpectrum {
-            critical: periodogram.critical_frequency(&signal),
-            input_power,
-            input_amplitude,
-            hidden_power,
-        }
+        ImageSpectrum { critical, zero_share, input_power, input_amplitude, hidden_power }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One-sided power spectra of short trains, and the frequency below which most of the power lies.
 //!
-//! No window and no averaging over segments: the trains are as long as an image is shown, every bin counts, and
-//! Parseval's sum then holds exactly, so that "70 % of the power" means what it says.
+//! No window and no averaging over segments: the trains are as long as an image is shown, every bin counts,
+//! and Parseval's sum then holds exactly, so that "70 % of the power" means what it says.
 
 use super::statistics::regularised_beta;
 use leaklab_engine::Spikes;
@@ -40,9 +40,11 @@ impl Periodogram {
 
     /// The one-sided power density of a train, mean removed:
     ///
-    /// `P_k = c_k |sum_t x_t e^(-2 pi i k t / T)|^2 / T`, `c_k` = 2 except 1 at the Nyquist frequency (even T),
+    /// `P_k = c_k |sum_t x_t e^(-2 pi i k t / T)|^2 / T`, `c_k` = 2 except 1 at the Nyquist frequency (even
+    /// T),
     ///
-    /// so that `sum_k P_k / T` is the train's variance (divisor T). White noise of variance `s` has `P = 2 s`.
+    /// so that `sum_k P_k / T` is the train's variance (divisor T). White noise of variance `s` has `P = 2
+    /// s`.
     ///
     /// # Panics
     /// If `train` does not have as many steps as the plan.
@@ -54,7 +56,8 @@ impl Periodogram {
         (1..=self.bins()).map(|k| self.weight(k) * spectrum[k].norm_sqr() / self.steps as f64).collect()
     }
 
-    /// Adds the power densities of all neurons of a layer to `sum`, from their spikes' circular autocorrelation:
+    /// Adds the power densities of all neurons of a layer to `sum`, from their spikes' circular
+    /// autocorrelation:
     ///
     /// `sum over neurons |X_k|^2 = sum_d A_d cos(2 pi k d / T)`, `A_d = sum over neurons, t of O_t O_(t+d)`.
     ///
@@ -106,7 +109,8 @@ impl Periodogram {
     }
 }
 
-/// The lowest bin (from 0) at which the cumulative power reaches [`SHARE`] of the total; `None` without power.
+/// The lowest bin (from 0) at which the cumulative power reaches [`SHARE`] of the total; `None` without
+/// power.
 pub fn critical_bin(power: &[f64]) -> Option<usize> {
     let total: f64 = power.iter().sum();
     if !(total > 0.0 && total.is_finite()) {
@@ -123,8 +127,8 @@ pub fn critical_bin(power: &[f64]) -> Option<usize> {
 
 /// Mean and variance over realisations of the critical frequency of Gaussian white noise of `steps` steps.
 ///
-/// Bins below the Nyquist frequency are independent exponentials and the Nyquist bin half a chi-squared of one
-/// degree, so the share of the first `k` bins is Beta(k, (T-1)/2 - k), and
+/// Bins below the Nyquist frequency are independent exponentials and the Nyquist bin half a chi-squared of
+/// one degree, so the share of the first `k` bins is Beta(k, (T-1)/2 - k), and
 /// `E[k] = sum over j >= 0 of P(share of the first j bins < 0.7)`. At T = 100 the mean is 0.3495.
 pub fn white_noise(steps: usize) -> Option<(f64, f64)> {
     let bins = steps / 2;
@@ -241,7 +245,8 @@ mod tests {
         // The sample variance has a relative error of about sqrt(2/n).
         let sampled = squares / n - (sum / n).powi(2);
         assert!((sampled / variance - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "{sampled} {variance}");
-        // Flat at 2, the Nyquist bin at 1; relative error of an exponential mean 1/sqrt(n), of chi-squared sqrt(2/n).
+        // Flat at 2, the Nyquist bin at 1; relative error of an exponential mean 1/sqrt(n), of chi-squared
+        // sqrt(2/n).
         for (bin, p) in mean_power.iter().enumerate() {
             let (flat, error) = if bin == 49 { (1.0, (2.0 / n).sqrt()) } else { (2.0, 2.0 / n.sqrt()) };
             assert!((p - flat).abs() < 4.5 * error, "{bin}: {p}");
@@ -250,8 +255,8 @@ mod tests {
 
     #[test]
     fn autoregressive_noise_has_its_analytic_spectrum() {
-        // x_t = a x_(t-1) + e: S(f) = 2 / |1 - a e^(-2 pi i f)|^2. A circular recursion has no leakage, so the
-        // expectation is exact at every bin: E[P_k] = S(k/T).
+        // x_t = a x_(t-1) + e: S(f) = 2 / |1 - a e^(-2 pi i f)|^2. A circular recursion has no leakage, so
+        // the expectation is exact at every bin: E[P_k] = S(k/T).
         let (a, steps, trains) = (0.6_f64, 100, 4000);
         let periodogram = Periodogram::new(steps);
         let analytic = |bin: usize| {
@@ -282,8 +287,8 @@ mod tests {
             let error = if bin == 49 { 2.0_f64 } else { 1.0 }.sqrt() / f64::from(trains).sqrt();
             assert!((p / analytic(bin) - 1.0).abs() < 4.5 * error, "{bin}: {p} {}", analytic(bin));
         }
-        // In the continuum F(f) = (2/pi) atan((1+a)/(1-a) tan(pi f)) of the power lies below f. A train of 100
-        // steps scatters around it; the quantile moves by at most a bin.
+        // In the continuum F(f) = (2/pi) atan((1+a)/(1-a) tan(pi f)) of the power lies below f. A train of
+        // 100 steps scatters around it; the quantile moves by at most a bin.
         let continuum = ((1.0 - a) / (1.0 + a) * (std::f64::consts::FRAC_PI_2 * SHARE).tan()).atan()
             / std::f64::consts::PI;
         assert!((critical - continuum).abs() < 0.01, "{critical} {continuum}");

@@ -1,109 +1,105 @@
-//! Accuracy and SSE against the severity of noise (Fig. 3), and one number for each curve.
+//! Accuracy and SSE against the severity of noise (Fig. 3), and a few numbers for each curve.
+//!
+//! Robustness is the mean accuracy over severities 1 to 8, in absolute points: divided by the clean accuracy,
+//! a network that is stuck at chance would count as perfectly robust. The relative form stands beside it, by
+//! excess over chance.
 
-use super::condition::Condition;
-use super::pass::Pass;
 use super::statistics::wilson;
+use super::stimulus::{PassKey, setting};
 use super::{AnalysisError, Analyst, Progress};
-use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, Scenario};
-use leaklab_record::{Cell, Table};
+use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_record::tables::{CorrectnessRow, RobustnessRow, RobustnessSummaryRow};
+use leaklab_record::{NoiseKey, Rows, Stimulus, Table};
 
-/// The conditions that the analysis needs, each once.
-pub(super) fn conditions(noises: &[(Noise, Scenario)]) -> Vec<Condition> {
-    let mut conditions = vec![Condition::CLEAN];
-    for &(noise, scenario) in noises {
-        conditions.extend((1..=HIGHEST_SEVERITY).map(|severity| Condition::new(noise, scenario, severity)));
-    }
-    conditions
+/// The stimuli that the analysis needs, each once.
+pub(super) fn stimuli(noises: &[NoiseKey]) -> Vec<Stimulus> {
+    let noisy = |&noise| (1..=HIGHEST_SEVERITY).map(move |severity| Stimulus::at(noise, severity));
+    std::iter::once(Stimulus::Clean).chain(noises.iter().flat_map(noisy)).collect()
 }
 
-/// The tables `robustness` and `robustness_summary`.
+/// The tables `robustness`, `correctness` and `robustness_summary`.
 pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<Table>, AnalysisError> {
-    let noises = &analyst.run.config.noise;
-    let mut curves = Table::new(
-        "robustness",
-        "Accuracy against severity of noise",
-        &format!(
-            "Accuracy and SSE on {} test images at each severity of each noise; severity 0 is the clean evaluation. \
-             Intervals are Wilson's, 95 %, over images.",
-            analyst.dataset.test.len()
+    let (config, images) = (&analyst.run.config, analyst.dataset.test.len());
+    let presentations = config.presentations;
+    let mut correctness = Rows::new(
+        "Which images were classified correctly",
+        format!(
+            "One bit for each of {images} test images, in the order of the data set, for every stimulus and presentation."
         ),
-        &[
-            ("noise", "", "Kind of noise."),
-            ("scenario", "", "Where it enters: pixel (before encoding) or channel (added to the spikes)."),
-            ("severity", "", "0 is clean, 8 the strongest."),
-            ("level", "", "Strength: a standard deviation, probability or fraction, as the noise has it."),
-            ("images", "", "Test images."),
-            ("correct", "", "Those classified correctly."),
-            ("accuracy", "fraction", "Share classified correctly."),
-            ("accuracy_low", "fraction", "Lower end of its interval."),
-            ("accuracy_high", "fraction", "Upper end of its interval."),
-            ("sse", "SSE", "Mean over images of the sum over outputs of (p - onehot)^2."),
-        ],
     );
-    let mut summary = Table::new(
-        "robustness_summary",
-        "Robustness in one number per curve",
-        "Area: mean over severities 0 to 8 of the accuracy relative to the clean accuracy (1: noise does nothing). Half \
-         severity: where accuracy has lost half of its excess over chance, linear between severities.",
-        &[
-            ("noise", "", "Kind of noise."),
-            ("scenario", "", "Where it enters: pixel or channel."),
-            (
-                "area",
-                "fraction of clean accuracy",
-                "Mean relative accuracy; empty if the clean accuracy is 0.",
-            ),
-            (
-                "half_severity",
-                "severity",
-                "Empty if it is not reached, or if the clean accuracy is not above chance.",
-            ),
-        ],
+    let mut measured = Vec::new();
+    for stimulus in stimuli(&config.noise) {
+        let mut passes = Vec::new();
+        for presentation in 1..=presentations as u32 {
+            let pass = analyst.pass(PassKey { stimulus, presentation }, progress)?;
+            correctness.rows.push(CorrectnessRow {
+                stimulus,
+                presentation: u64::from(presentation),
+                correct: pass.correct.clone(),
+            });
+            passes.push(pass);
+        }
+        let correct: u64 = passes.iter().map(|pass| pass.correct.count()).sum();
+        let sse: Option<Vec<f64>> = passes.iter().map(|pass| pass.sse).collect();
+        let sse = sse.map(|values| values.iter().sum::<f64>() / values.len() as f64);
+        measured.push((stimulus, correct, sse));
+    }
+    let mut curves = Rows::new(
+        "Accuracy against severity of noise",
+        format!(
+            "Accuracy and SSE on {images} test images, each shown {presentations} time{} with fresh input spikes, at each \
+             severity of each noise; severity 0 is the clean evaluation. Intervals are Wilson's, 95 %, over images.",
+            if presentations == 1 { "" } else { "s" }
+        ),
     );
-    if noises.is_empty() {
-        curves
-            .notes
-            .push("The run's settings name no noise; `noise` in its study file lists what to test.".into());
+    let mut summary = Rows::new(
+        "Robustness in a few numbers per noise",
+        "Robustness: mean accuracy over severities 1 to 8. Relative: the mean excess over chance at these severities, over \
+         the excess without noise. Half severity: where accuracy has lost half of its excess over chance, linear between \
+         severities.",
+    );
+    if config.noise.is_empty() {
+        curves.note("The run's settings name no noise; `noise` in its study file lists what to test.");
     }
     let chance = 1.0 / analyst.dataset.classes.max(1) as f64;
-    for &(noise, scenario) in noises {
-        curves.notes.push(format!("{noise}/{scenario}: the level is the {}.", noise.level_name()));
+    for &noise in &config.noise {
+        curves.note(format!("{noise}: the level is the {}.", noise.noise.level_name()));
         let mut accuracies = Vec::new();
         for severity in 0..=HIGHEST_SEVERITY {
-            let condition = Condition::new(noise, scenario, severity);
-            let pass = analyst.pass(condition, progress)?;
-            let level =
-                condition.setting(&analyst.run.config.severities)?.map_or(0.0, |s| f64::from(s.level()));
-            let mut row =
-                vec![noise.name().into(), scenario.name().into(), severity.into(), round(level).into()];
-            row.extend(accuracy_cells(&pass));
-            row.push(Cell::from(pass.sse));
-            curves.push(row);
-            accuracies.push(pass.correct as f64 / pass.images.max(1) as f64);
+            let stimulus = Stimulus::at(noise, severity);
+            let &(_, correct, sse) =
+                measured.iter().find(|m| m.0 == stimulus).expect("every stimulus was measured");
+            let level = setting(stimulus, &config.severities)?.map_or(0.0, |s| f64::from(s.level()));
+            let shown = images as u64 * presentations;
+            let accuracy = correct as f64 / shown.max(1) as f64;
+            let interval = wilson(accuracy * images as f64, images as u64);
+            curves.rows.push(RobustnessRow {
+                noise: noise.noise,
+                scenario: noise.scenario,
+                severity: severity as u64,
+                level: round(level),
+                images: images as u64,
+                presentations,
+                correct,
+                accuracy,
+                accuracy_low: interval.map_or(0.0, |i| i.low),
+                accuracy_high: interval.map_or(1.0, |i| i.high),
+                sse,
+            });
+            accuracies.push(accuracy);
         }
-        summary.push(vec![
-            noise.name().into(),
-            scenario.name().into(),
-            Cell::from(relative_area(&accuracies)),
-            Cell::from(half_severity(&accuracies, chance)),
-        ]);
+        summary.rows.push(RobustnessSummaryRow {
+            noise: noise.noise,
+            scenario: noise.scenario,
+            robustness: robustness(&accuracies),
+            relative: relative(&accuracies, chance),
+            half_severity: half_severity(&accuracies, chance),
+        });
     }
-    if curves.rows.iter().any(|row| curves.cell(row, "sse") == &Cell::Empty) {
-        curves.notes.push("An SSE is empty where the network's outputs were not finite.".into());
+    if curves.rows.iter().any(|row| row.sse.is_none()) {
+        curves.note("An SSE is empty where the network's outputs were not finite.");
     }
-    Ok(vec![curves, summary])
-}
-
-/// `images, correct, accuracy, accuracy_low, accuracy_high` of a pass.
-fn accuracy_cells(pass: &Pass) -> [Cell; 5] {
-    let interval = wilson(pass.correct, pass.images);
-    [
-        pass.images.into(),
-        pass.correct.into(),
-        Cell::from(interval.map(|i| i.mean)),
-        Cell::from(interval.map(|i| i.low)),
-        Cell::from(interval.map(|i| i.high)),
-    ]
+    Ok(vec![curves.table(), correctness.table(), summary.table()])
 }
 
 /// A level as it was written: levels are 32-bit numbers, and 0.1 should not read 0.10000000149.
@@ -111,10 +107,16 @@ fn round(level: f64) -> f64 {
     (level as f32).to_string().parse().unwrap_or(level)
 }
 
-/// Mean accuracy over all severities, clean included, relative to clean; `None` if the clean accuracy is 0.
-pub fn relative_area(accuracies: &[f64]) -> Option<f64> {
-    let clean = *accuracies.first()?;
-    (clean > 0.0).then(|| accuracies.iter().sum::<f64>() / (accuracies.len() as f64 * clean))
+/// Mean accuracy over severities 1 and up; `accuracies` begin with the clean one.
+pub fn robustness(accuracies: &[f64]) -> f64 {
+    let noisy = &accuracies[1.min(accuracies.len())..];
+    noisy.iter().sum::<f64>() / noisy.len().max(1) as f64
+}
+
+/// Mean excess over chance under noise relative to that without noise; `None` if there is none without noise.
+pub fn relative(accuracies: &[f64], chance: f64) -> Option<f64> {
+    let clean = *accuracies.first()? - chance;
+    (clean > 0.0).then(|| (robustness(accuracies) - chance) / clean)
 }
 
 /// The severity at which accuracy has first lost half of its excess over chance, linear between severities.
@@ -132,23 +134,24 @@ pub fn half_severity(accuracies: &[f64], chance: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leaklab_record::PAPER_NOISES;
 
     #[test]
-    fn every_condition_once() {
-        let noises = [(Noise::Gaussian, Scenario::Pixel), (Noise::Impulse, Scenario::Channel)];
-        let conditions = conditions(&noises);
-        assert_eq!(conditions.len(), 17);
-        let names: std::collections::BTreeSet<String> = conditions.iter().map(Condition::to_string).collect();
+    fn every_stimulus_once() {
+        let stimuli = stimuli(&PAPER_NOISES[..2]);
+        assert_eq!(stimuli.len(), 17);
+        let names: std::collections::BTreeSet<String> = stimuli.iter().map(Stimulus::to_string).collect();
         assert_eq!(names.len(), 17);
     }
 
     #[test]
-    fn areas() {
-        assert_eq!(relative_area(&[0.5; 9]), Some(1.0));
+    fn robustness_is_absolute() {
         let line: Vec<f64> = (0..9).map(|s| 0.8 * (1.0 - f64::from(s) / 8.0)).collect();
-        assert!((relative_area(&line).unwrap() - 0.5).abs() < 1e-12);
-        assert_eq!(relative_area(&[0.0, 0.1]), None);
-        assert_eq!(relative_area(&[]), None);
+        assert!((robustness(&line) - 0.35).abs() < 1e-12);
+        assert!((relative(&line, 0.1).unwrap() - 0.25 / 0.7).abs() < 1e-12);
+        // A network stuck at chance is not robust, and has no relative form.
+        assert!((robustness(&[0.1; 9]) - 0.1).abs() < 1e-12);
+        assert_eq!(relative(&[0.1; 9], 0.1), None);
     }
 
     #[test]

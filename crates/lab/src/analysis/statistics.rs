@@ -18,6 +18,13 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// The estimate on another scale that keeps the order.
+    pub fn map(self, scale: impl Fn(f64) -> f64) -> Self {
+        Estimate { mean: scale(self.mean), low: scale(self.low), high: scale(self.high) }
+    }
+}
+
 /// `ln(Gamma(x))` for `x > 0` (Lanczos, g = 7, nine terms; relative error below 1e-14).
 pub fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
@@ -41,7 +48,8 @@ pub fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * base.ln() - base + sum.ln()
 }
 
-/// The regularised incomplete beta function `I_x(a, b)`: the probability that a Beta(a, b) variable is at most
+/// The regularised incomplete beta function `I_x(a, b)`: the probability that a Beta(a, b) variable is at
+/// most
 /// `x`. Continued fraction by Lentz's method, on the side of the mean where it converges quickly.
 pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
@@ -73,8 +81,8 @@ pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
     front * fraction
 }
 
-/// The value that a Student t variable with `freedom` degrees of freedom stays within (two-sided) with the given
-/// probability: 4.303 for 2 degrees at 95 %.
+/// The value that a Student t variable with `freedom` degrees of freedom stays within (two-sided) with the
+/// given probability: 4.303 for 2 degrees at 95 %.
 ///
 /// # Panics
 /// If `freedom` is not positive or `probability` not strictly between 0 and 1.
@@ -112,51 +120,36 @@ pub fn standard_error(values: &[f64]) -> Option<f64> {
 
 /// Student's t interval of a mean; `None` of fewer than two values.
 pub fn mean_interval(values: &[f64]) -> Option<Estimate> {
-    stepped_mean_interval(values, 0.0)
-}
-
-/// Like [`mean_interval`], of values that come in steps, as accuracies come in steps of one image.
-///
-/// Two or three such values are often equal by chance, and an interval of no width would be believed too much; so their
-/// variance is taken to be at least that of rounding to a step, `step^2 / 12`.
-pub fn stepped_mean_interval(values: &[f64], step: f64) -> Option<Estimate> {
-    let rounding = step / (12.0 * values.len() as f64).sqrt();
-    let (mean, error) = (mean(values)?, standard_error(values)?.max(rounding));
+    let (mean, error) = (mean(values)?, standard_error(values)?);
     let half = student_quantile(CONFIDENCE, (values.len() - 1) as f64) * error;
     Some(Estimate { mean, low: mean - half, high: mean + half })
 }
 
-/// Wilson's score interval of a fraction, `successes` of `trials`; `None` of no trials.
+/// Probability that a Student t variable with `freedom` degrees of freedom lies further from 0 than `t`, on
+/// either side.
+pub fn student_outside(t: f64, freedom: f64) -> f64 {
+    regularised_beta(freedom / (freedom + t * t), 0.5 * freedom, 0.5)
+}
+
+/// Wilson's score interval of a fraction, `successes` of `trials`; `None` of no trials. Successes may be a
+/// mean over several presentations of the same trials.
 ///
 /// It stays inside [0, 1] and keeps its coverage near 0 and 1, where accuracies of good networks are.
-pub fn wilson(successes: u64, trials: u64) -> Option<Estimate> {
+pub fn wilson(successes: f64, trials: u64) -> Option<Estimate> {
     // Normal quantile of the two-sided 95 % interval.
     const Z: f64 = 1.959_963_984_540_054;
-    if trials == 0 || successes > trials {
+    if trials == 0 || !(0.0..=trials as f64).contains(&successes) {
         return None;
     }
     let n = trials as f64;
-    let mean = successes as f64 / n;
+    let mean = successes / n;
     let denominator = 1.0 + Z * Z / n;
     let centre = (mean + Z * Z / (2.0 * n)) / denominator;
     let half = Z * (mean * (1.0 - mean) / n + Z * Z / (4.0 * n * n)).sqrt() / denominator;
     // At the ends the formula gives 0 and 1 up to rounding; the mean must lie inside.
-    let low = if successes == 0 { 0.0 } else { (centre - half).clamp(0.0, mean) };
-    let high = if successes == trials { 1.0 } else { (centre + half).clamp(mean, 1.0) };
+    let low = if successes == 0.0 { 0.0 } else { (centre - half).clamp(0.0, mean) };
+    let high = if successes == n { 1.0 } else { (centre + half).clamp(mean, 1.0) };
     Some(Estimate { mean, low, high })
-}
-
-/// The seeds that occur in both lists, with their differences `a - b`, in order of seed.
-///
-/// Runs of one seed share their initial weights, order of images and input spikes, so the difference of a pair
-/// varies less than either value.
-pub fn paired_differences(a: &[(u64, f64)], b: &[(u64, f64)]) -> Vec<f64> {
-    let mut pairs: Vec<(u64, f64)> = a
-        .iter()
-        .filter_map(|&(seed, x)| b.iter().find(|other| other.0 == seed).map(|&(_, y)| (seed, x - y)))
-        .collect();
-    pairs.sort_by_key(|pair| pair.0);
-    pairs.into_iter().map(|pair| pair.1).collect()
 }
 
 #[cfg(test)]
@@ -220,13 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn values_in_steps_are_known_to_a_step() {
-        // Two equal values in steps of 0.01: standard error 0.01 / sqrt(24), quantile 12.7062.
-        let equal = stepped_mean_interval(&[0.5; 2], 0.01).unwrap();
-        assert!((equal.high - 0.5 - 0.025_936).abs() < 1e-6, "{equal:?}");
-        // A spread of more than a step is left as it is.
-        let values = [0.5, 0.6, 0.4];
-        assert_eq!(stepped_mean_interval(&values, 0.01), mean_interval(&values));
+    fn tails_and_quantiles_agree() {
+        for freedom in [1.0, 2.5, 5.0, 40.0] {
+            for probability in [0.5, 0.9, 0.95, 0.999] {
+                let outside = student_outside(student_quantile(probability, freedom), freedom);
+                assert!((outside + probability - 1.0).abs() < 1e-10, "{freedom} {probability} {outside}");
+            }
+        }
+        assert_eq!(student_outside(0.0, 3.0), 1.0);
     }
 
     #[test]
@@ -238,18 +232,11 @@ mod tests {
             (0, 20, 0.0, 0.1611),
             (1, 29, 0.0061, 0.1718),
         ] {
-            let interval = wilson(successes, trials).unwrap();
+            let interval = wilson(f64::from(successes), trials).unwrap();
             assert!((interval.low - low).abs() < 6e-5 && (interval.high - high).abs() < 6e-5, "{interval:?}");
         }
-        let all = wilson(7, 7).unwrap();
+        let all = wilson(7.0, 7).unwrap();
         assert_eq!((all.mean, all.high), (1.0, 1.0));
-        assert_eq!((wilson(0, 0), wilson(3, 2)), (None, None));
-    }
-
-    #[test]
-    fn pairs_by_seed_whatever_the_order() {
-        let differences =
-            paired_differences(&[(3, 5.0), (1, 2.0), (9, 1.0)], &[(1, 1.5), (3, 1.0), (4, 7.0)]);
-        assert_eq!(differences, [0.5, 4.0]);
+        assert_eq!((wilson(0.0, 0), wilson(3.0, 2)), (None, None));
     }
 }

@@ -1,12 +1,13 @@
 //! The studies that come with the program, and which of them supplies a data set's defaults.
 
 /// Name and text of each built-in study.
-pub const BUILTIN: [(&str, &str); 5] = [
-    ("digits", include_str!("../../../../studies/digits.toml")),
-    ("fashion-mnist", include_str!("../../../../studies/fashion-mnist.toml")),
-    ("cifar10-small", include_str!("../../../../studies/cifar10-small.toml")),
-    ("cifar10", include_str!("../../../../studies/cifar10.toml")),
-    ("svhn", include_str!("../../../../studies/svhn.toml")),
+pub const BUILTIN: [(&str, &str); 6] = [
+    ("digits", include_str!("../../studies/digits.toml")),
+    ("digits-where", include_str!("../../studies/digits-where.toml")),
+    ("fashion-mnist", include_str!("../../studies/fashion-mnist.toml")),
+    ("cifar10-small", include_str!("../../studies/cifar10-small.toml")),
+    ("cifar10", include_str!("../../studies/cifar10.toml")),
+    ("svhn", include_str!("../../studies/svhn.toml")),
 ];
 
 /// The text of a built-in study.
@@ -14,8 +15,8 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The built-in study whose settings complete those of a file about this data set. For CIFAR-10 that is the small one:
-/// the paper's protocol takes days and should be asked for by name.
+/// The built-in study whose settings complete those of a file about this data set. For CIFAR-10 that is the
+/// small one: the paper's protocol takes days and should be asked for by name.
 pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",

@@ -1,11 +1,11 @@
-//! Settings in layers: a built-in study's defaults, a file, then `--set`. Every value remembers where it was said, so
-//! that whatever is wrong with it can be answered with file, line and key.
+//! Settings in layers: a built-in study's defaults, a file, then `--set`. Every value remembers where it was
+//! said, so that whatever is wrong with it can be answered with file, line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::Value;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// Where a value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +92,11 @@ pub enum ConfigError {
     },
 }
 
-/// Values by key, the keys of tables joined with dots.
+/// Values by key, the keys of tables joined with dots; and the settings of each `[[condition]]`.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub(super) entries: BTreeMap<String, (Value, Origin)>,
+    pub(super) conditions: Vec<Settings>,
 }
 
 impl Settings {
@@ -106,13 +107,14 @@ impl Settings {
         Self::from_text(&text, |line| Origin::File(path.to_owned(), line), path)
     }
 
-    /// What a built-in study says of a single run: all but its lists of `tau` and `seeds`.
+    /// What a built-in study says of a single run: all but its conditions and seeds.
     pub fn builtin(name: &str) -> Option<Self> {
         let (name, text) = super::BUILTIN.iter().find(|(known, _)| *known == name)?;
         let mut settings = Self::from_default(name, text);
-        for key in ["name", "tau", "seeds"] {
+        for key in ["name", "tau", "seeds", "baseline"] {
             settings.entries.remove(key);
         }
+        settings.conditions.clear();
         Some(settings)
     }
 
@@ -129,26 +131,40 @@ impl Settings {
         };
         let places = DeTable::parse(text).map_err(syntax)?;
         let values: toml::Table = toml::from_str(text).map_err(syntax)?;
+        let lines = Lines::new(text);
         let mut settings = Settings::default();
+        settings.add(values, places.get_ref(), &|offset| origin(lines.of(offset)));
+        Ok(settings)
+    }
+
+    /// Adds what a table of a file says; `origin` tells where a place in the text is.
+    fn add(&mut self, values: toml::Table, places: &DeTable, origin: &dyn Fn(usize) -> Origin) {
         for (key, value) in values {
-            let place = |key: &str| places.get_ref().iter().find(|(k, _)| k.get_ref() == key);
-            let Some((key_place, value_place)) = place(&key) else { continue };
-            match value {
-                Value::Table(inner) => {
-                    let places = value_place.get_ref().as_table();
+            let Some((key_place, value_place)) = places.get_key_value(key.as_str()) else { continue };
+            let start = key_place.span().start;
+            match (value, value_place.get_ref()) {
+                (Value::Table(inner), DeValue::Table(places)) => {
                     for (name, value) in inner {
-                        let place = places.and_then(|t| t.iter().find(|(k, _)| k.get_ref() == &name));
-                        let at = place.map_or(key_place.span().start, |(k, _)| k.span().start);
-                        settings.entries.insert(format!("{key}.{name}"), (value, origin(line_of(text, at))));
+                        let at =
+                            places.get_key_value(name.as_str()).map_or(start, |(key, _)| key.span().start);
+                        self.entries.insert(format!("{key}.{name}"), (value, origin(at)));
                     }
                 }
-                value => {
-                    let line = line_of(text, key_place.span().start);
-                    settings.entries.insert(key, (value, origin(line)));
+                (Value::Array(items), DeValue::Array(places)) if key == "condition" => {
+                    for (item, place) in items.into_iter().zip(places.iter()) {
+                        match (item, place.get_ref()) {
+                            (Value::Table(inner), DeValue::Table(places)) => {
+                                let mut condition = Settings::default();
+                                condition.add(inner, places, origin);
+                                self.conditions.push(condition);
+                            }
+                            (other, _) => drop(self.entries.insert(key.clone(), (other, origin(start)))),
+                        }
+                    }
                 }
+                (value, _) => drop(self.entries.insert(key, (value, origin(start)))),
             }
         }
-        Ok(settings)
     }
 
     /// Adds `key=value` as it stands on a command line. The value is TOML; a bare word needs no quotes.
@@ -162,7 +178,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a value, as a flag or a calling program does. A table sets each of its keys.
+    /// Sets a value, as a flag or a calling program does. A table sets each of its keys, a list of tables
+    /// called
+    /// `condition` replaces the conditions, and a list of `tau` stands in place of all conditions that were
+    /// said.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) {
         match value.into() {
             Value::Table(table) => {
@@ -170,13 +189,25 @@ impl Settings {
                     self.set(&format!("{key}.{name}"), value);
                 }
             }
+            Value::Array(items) if key == "condition" && items.iter().all(Value::is_table) => {
+                self.conditions.clear();
+                self.entries.remove("condition");
+                for item in items {
+                    let mut condition = Settings::default();
+                    for (name, value) in item.as_table().into_iter().flatten() {
+                        condition.set(name, value.clone());
+                    }
+                    self.conditions.push(condition);
+                }
+            }
             value => {
                 // `seed` and `seeds` say the same thing: the one said last counts.
                 match key {
-                    "seed" => self.entries.remove("seeds"),
-                    "seeds" => self.entries.remove("seed"),
-                    _ => None,
-                };
+                    "seed" => drop(self.entries.remove("seeds")),
+                    "seeds" => drop(self.entries.remove("seed")),
+                    "tau" if value.is_array() => self.conditions.clear(),
+                    _ => {}
+                }
                 self.entries.insert(key.to_owned(), (value, Origin::Flag));
             }
         }
@@ -192,6 +223,27 @@ impl Settings {
         self.entries.get(key).and_then(|(value, _)| value.as_str())
     }
 
+    /// The value of a key, if it was said.
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
+        self.entries.get(key).map(|(value, _)| value)
+    }
+
+    /// Refuses a key's value.
+    pub(super) fn refuse(&self, key: &str, expected: impl ToString) -> ConfigError {
+        let said = self.entries.get(key).map(|(value, origin)| (value.to_string(), origin.clone()));
+        // Where the key is not said, any key of the same table tells the place.
+        let near = || self.entries.values().next().map_or(Origin::Flag, |(_, origin)| origin.clone());
+        let (value, origin) = said.unwrap_or_else(|| ("nothing".to_owned(), near()));
+        ConfigError::Value { origin, key: key.to_owned(), value, expected: expected.to_string() }
+    }
+
+    /// The built-in study that completes these settings.
+    pub(super) fn defaults(&self) -> Result<Settings, ConfigError> {
+        let dataset = self.text("dataset").ok_or_else(|| super::run::missing("dataset"))?;
+        let name = super::builtin::default_study(dataset);
+        Ok(Settings::from_default(name, super::builtin_text(name).unwrap_or_default()))
+    }
+
     /// Adds what `defaults` says and this does not, except the named keys.
     pub(super) fn fill_from(&mut self, defaults: Settings, except: &[&str]) {
         for (key, entry) in defaults.entries {
@@ -200,10 +252,43 @@ impl Settings {
             }
         }
     }
+
+    /// Makes a list of one value that value; refuses a longer one, since a run has one.
+    pub(super) fn make_single(&mut self, key: &str, flag: &str) -> Result<(), ConfigError> {
+        let single = match self.value(key) {
+            Some(Value::Array(items)) if items.len() == 1 => items[0].clone(),
+            Some(Value::Array(items)) if items.is_empty() => {
+                return Err(self.refuse(key, "at least one value is expected"));
+            }
+            Some(Value::Array(_)) => {
+                let expected = format!("a run has one: add {flag}, or run them all with `leaklab study`");
+                return Err(self.refuse(key, expected));
+            }
+            _ => return Ok(()),
+        };
+        if let Some((_, origin)) = self.entries.remove(key) {
+            let key = if key == "seeds" { "seed" } else { key };
+            self.entries.insert(key.to_owned(), (single, origin));
+        }
+        Ok(())
+    }
+}
+
+/// Where the lines of a text begin: one look-up for each key, however many there are.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        Lines(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i).collect())
+    }
+
+    fn of(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|&end| end < offset)
+    }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes().iter().take(offset).filter(|&&b| b == b'\n').count()
+    Lines::new(text).of(offset)
 }
 
 /// The known word nearest to `word`, if it is near enough to have been meant.

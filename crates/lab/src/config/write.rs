@@ -1,119 +1,86 @@
 //! Settings as TOML text, every key said: what `run.toml` and `study.toml` hold, and what can be read back.
 
+use super::keys::{Group, KEYS};
 use super::{RunConfig, StudyConfig};
-use leaklab_engine::noise::SEVERITIES;
-use leaklab_engine::optimiser::Optimiser;
 use std::fmt::Write;
 use toml::Value;
 
 impl RunConfig {
     /// The settings as TOML text, without the `format` line. Equal settings give equal text.
     pub fn to_toml(&self) -> String {
-        self.text(vec![Value::Float(self.tau)], None)
-    }
-
-    fn text(&self, tau: Vec<Value>, seeds: Option<Vec<Value>>) -> String {
-        let mut out = Text(String::new());
-        let whole = |n: u64| Value::Integer(n as i64);
-        let text = |value: &dyn std::fmt::Display| Value::String(value.to_string());
-        let optional = |n: Option<usize>| n.map(|n| whole(n as u64));
-
-        out.heading("data");
-        out.line("dataset", Some(text(&self.dataset)));
-        out.line("data_dir", self.data_dir.as_ref().map(|path| text(&path.display())));
-        out.line("train_limit", optional(self.train_limit));
-        out.line("test_limit", optional(self.test_limit));
-        out.line("normalise", Some(text(&self.normalise)));
-        out.line("encoder", Some(text(&self.encoder)));
-        out.table(
-            "augment",
-            &[("crop", whole(self.augment.crop_padding as u64)), ("flip", Value::Boolean(self.augment.flip))],
-        );
-
-        out.heading("network");
-        out.line("network", Some(text(&self.network)));
-        let single = seeds.is_none();
-        out.line("tau", if single { tau.into_iter().next() } else { Some(Value::Array(tau)) });
-        out.line("v_th", Some(short(self.v_th)));
-        out.line("time_steps", Some(whole(self.time_steps as u64)));
-        out.line("gradient", Some(text(&self.gradient)));
-        out.line("dropout", Some(short(self.dropout)));
-
-        out.heading("training");
-        let decay = match self.optimiser {
-            Optimiser::Sgd { momentum, weight_decay } => {
-                out.line("optimiser", Some(text(&"sgd")));
-                out.line("momentum", Some(short(momentum)));
-                weight_decay
-            }
-            Optimiser::Adam { beta1, beta2, epsilon, weight_decay } => {
-                out.line("optimiser", Some(text(&"adam")));
-                out.line("beta1", Some(short(beta1)));
-                out.line("beta2", Some(short(beta2)));
-                out.line("epsilon", Some(short(epsilon)));
-                weight_decay
-            }
-        };
-        out.line("learning_rate", Some(Value::Float(self.learning_rate)));
-        let after = self.schedule_after.iter().map(|&epoch| whole(epoch)).collect();
-        out.table(
-            "schedule",
-            &[("after", Value::Array(after)), ("times", Value::Float(self.schedule_times))],
-        );
-        out.line("weight_decay", Some(short(decay)));
-        out.line("epochs", Some(whole(self.epochs)));
-        out.line("batch", Some(whole(self.batch as u64)));
-        match seeds {
-            Some(seeds) => out.line("seeds", Some(Value::Array(seeds))),
-            None => out.line("seed", Some(whole(self.seed))),
-        }
-        out.line("evaluate_every", Some(whole(self.evaluate_every)));
-
-        out.heading("measurement");
-        let noise = self.noise.iter().map(|(noise, scenario)| text(&format!("{noise}/{scenario}")));
-        out.line("noise", Some(Value::Array(noise.collect())));
-        out.line("analysis_images", optional(self.analysis_images));
-        for (noise, scenario, default) in SEVERITIES {
-            let levels = self.severities.levels(noise, scenario).unwrap_or(default);
-            // Levels are said for the noises in use, so that the file is complete, and where they are not the default.
-            if self.noise.contains(&(noise, scenario)) || levels != default {
-                let levels = levels.iter().map(|&level| short(level)).collect();
-                out.line(&format!("severity.\"{noise}/{scenario}\""), Some(Value::Array(levels)));
-            }
-        }
-        out.0
+        let mut text = String::new();
+        write_run(&mut text, self, &[]);
+        text
     }
 }
 
 impl StudyConfig {
     /// The settings as TOML text, without the `format` line. Equal settings give equal text.
     pub fn to_toml(&self) -> String {
-        let taus = self.taus.iter().map(|&tau| Value::Float(tau)).collect();
-        let seeds = self.seeds.iter().map(|&seed| Value::Integer(seed as i64)).collect();
-        format!("name = {}\n{}", Value::String(self.name.clone()), self.base.text(taus, Some(seeds)))
+        let mut text = String::new();
+        line(&mut text, "name", &Value::String(self.name.clone()));
+        let whole = |n: &u64| Value::Integer(*n as i64);
+        line(&mut text, "seeds", &Value::Array(self.seeds.iter().map(whole).collect()));
+        if let Some(baseline) = &self.baseline {
+            line(&mut text, "baseline", &Value::String(baseline.clone()));
+        }
+        // The short form for conditions that are a `tau` and nothing else; these come first.
+        let plain = self.conditions.iter().take_while(|condition| condition.is_plain());
+        let taus: Vec<Value> = plain.map(|condition| Value::Float(condition.run.leak.tau.steps())).collect();
+        let named = &self.conditions[taus.len()..];
+        write_run(&mut text, &self.base, &["seed", "condition", "probe", "tau"]);
+        // Where every condition has its own, the shared value is not a setting of the study.
+        let all_say = named.iter().all(|condition| condition.differs.iter().any(|(key, _)| key == "tau"));
+        if !taus.is_empty() {
+            line(&mut text, "tau", &Value::Array(taus));
+        } else if !all_say {
+            line(&mut text, "tau", &Value::Float(self.base.leak.tau.steps()));
+        }
+        for condition in named {
+            let _ = writeln!(text, "\n[[condition]]");
+            line(&mut text, "name", &Value::String(condition.name.clone()));
+            if condition.run.probe {
+                line(&mut text, "probe", &Value::Boolean(true));
+            }
+            if let Some(seeds) = &condition.own_seeds {
+                line(&mut text, "seeds", &Value::Array(seeds.iter().map(whole).collect()));
+            }
+            for (key, value) in &condition.differs {
+                line(&mut text, key, value);
+            }
+        }
+        text
     }
 }
 
-struct Text(String);
-
-impl Text {
-    fn heading(&mut self, name: &str) {
-        let _ = writeln!(self.0, "\n# {name}");
-    }
-
-    fn line(&mut self, key: &str, value: Option<Value>) {
-        if let Some(value) = value {
-            let _ = writeln!(self.0, "{key} = {value}");
+/// Every setting of a run but some, under the headings of their groups.
+fn write_run(text: &mut String, run: &RunConfig, except: &[&str]) {
+    for group in Group::ALL {
+        let mut lines = String::new();
+        for key in KEYS.iter().filter(|key| key.group == group && !except.contains(&key.name)) {
+            match (key.get)(run) {
+                None => {}
+                Some(Value::Table(members)) => {
+                    for (member, value) in members {
+                        line(&mut lines, &format!("{}.{member}", key.name), &value);
+                    }
+                }
+                Some(value) => line(&mut lines, key.name, &value),
+            }
+        }
+        if !lines.is_empty() {
+            let _ = write!(text, "\n# {}\n{lines}", group.name());
         }
     }
-
-    fn table(&mut self, key: &str, values: &[(&str, Value)]) {
-        let inner: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let _ = writeln!(self.0, "{key} = {{ {} }}", inner.join(", "));
-    }
 }
 
-/// A single-precision number in its own few digits: 0.2 and not 0.20000000298023224.
-fn short(x: f32) -> Value {
-    Value::Float(x.to_string().parse().unwrap_or(f64::from(x)))
+/// `key = value`; the part of the key after its first dot is quoted where TOML wants it.
+fn line(text: &mut String, key: &str, value: &Value) {
+    let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let _ = match key.split_once('.') {
+        Some((name, member)) if !plain(member) => {
+            writeln!(text, "{name}.{} = {value}", Value::String(member.to_owned()))
+        }
+        _ => writeln!(text, "{key} = {value}"),
+    };
 }

@@ -3,14 +3,15 @@
 //! A record is a label byte and three planes of 32x32; a file is nothing but records. Loose files are named
 //! `train*.bin` and `test*.bin`: cut-outs of the official files in the same format, also of SVHN.
 
-use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
-use std::io::Read;
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, archive, budget};
 use std::path::{Path, PathBuf};
 
 const PLANES: usize = 3 * 32 * 32;
 const RECORD: usize = PLANES + 1;
 /// The official files have 10,000 records; ten times that is the most a file may hold.
 const LARGEST: u64 = 100_000 * RECORD as u64;
+/// The official archive unpacks to 184 MB; almost three times that is the most that is read.
+const LARGEST_ARCHIVE: u64 = 512 << 20;
 
 /// The archive's name at its source.
 pub const ARCHIVE: &str = "cifar-10-binary.tar.gz";
@@ -62,21 +63,10 @@ pub(super) fn loose(info: &Info, folder: &Path) -> Result<Option<Dataset>, DataE
 fn read(paths: &[PathBuf], first: u32) -> Result<Split, DataError> {
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for path in paths {
-        let file = std::fs::File::open(path).map_err(DataError::io(path))?;
-        read_file(file, path, &mut images, &mut labels)?;
+        let bytes = budget::read_file(path, LARGEST).map_err(DataError::io(path))?;
+        parse(&bytes, &mut images, &mut labels).map_err(|flaw| flaw.of(path))?;
     }
     Ok(Split::new(images, labels, first))
-}
-
-fn read_file(
-    file: impl Read,
-    path: &Path,
-    images: &mut Vec<u8>,
-    labels: &mut Vec<u8>,
-) -> Result<(), DataError> {
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(DataError::io(path))?;
-    parse(&bytes, images, labels).map_err(|flaw| flaw.of(path))
 }
 
 /// Appends the records in `bytes`.
@@ -115,19 +105,18 @@ pub fn parse(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result
 
 /// Reads the official archive without unpacking it to disk.
 fn from_archive(info: &Info, path: &Path) -> Result<Dataset, DataError> {
-    let file = std::fs::File::open(path).map_err(DataError::io(path))?;
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(std::io::BufReader::new(file)));
     let mut parts: [Option<(Vec<u8>, Vec<u8>)>; 6] = Default::default();
-    for entry in archive.entries().map_err(DataError::io(path))? {
-        let entry = entry.map_err(DataError::io(path))?;
-        let inside = entry.path().map_err(DataError::io(path))?.into_owned();
+    archive::walk(path, LARGEST_ARCHIVE, |entry, inside| {
         let name = inside.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let place = TRAIN.iter().chain([&TEST]).position(|known| *known == name);
         if let Some(place) = place.filter(|_| entry.header().entry_type().is_file()) {
             let (images, labels) = parts[place].insert(Default::default());
-            read_file(entry, &path.join(&inside), images, labels)?;
+            let inside = path.join(&inside);
+            let bytes = archive::contents(entry, LARGEST, &inside)?;
+            parse(&bytes, images, labels).map_err(|flaw| flaw.of(&inside))?;
         }
-    }
+        Ok(())
+    })?;
     if let Some(absent) = parts.iter().position(Option::is_none) {
         let name = TRAIN.get(absent).unwrap_or(&TEST);
         return Err(Flaw::new(0, format!("the archive has no file {FOLDER}/{name}")).of(path));

@@ -1,8 +1,9 @@
 //! `digits`: the 1,797 handwritten digits of UCI, 8x8 pixels, embedded in the program.
 //!
-//! Real data that needs no file and no network. Split: of each class every fifth image (its 5th, 10th, ..) is for
-//! testing, 355 together, the other 1,442 for training. The images stand in the order of their thirteen writers,
-//! so every writer is in both: this tests other digits, not other hands. Ink is white. Attribution and licence: `assets/digits.LICENCE.md`.
+//! Real data that needs no file and no network. Split: of each class every fifth image (its 5th, 10th, ..) is
+//! for testing, 355 together, the other 1,442 for training. The images stand in the order of their thirteen
+//! writers, so every writer is in both: this tests other digits, not other hands. Ink is white. Attribution
+//! and licence: `assets/digits.LICENCE.md`.
 
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use std::io::Read;

@@ -1,11 +1,12 @@
 //! Fetching a data set from its publisher, or from a mirror when the publisher is away.
 //!
-//! A download grows in `NAME.partial` beside its place and is renamed into it only when its SHA-256 is right. A
-//! broken connection leaves the partial file for the next attempt to resume; a wrong checksum or a full disk
-//! leaves nothing.
+//! A download grows in `NAME.partial` beside its place and is renamed into it only when its SHA-256 is right.
+//! A broken connection leaves the partial file for the next attempt to resume; a wrong checksum or a full
+//! disk leaves nothing.
 
 use super::verify::{file_digest, hexadecimal};
 use super::{DataError, Info, unpack};
+use leaklab_record::file::open_for_writing;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -67,6 +68,9 @@ pub struct Download {
     /// The folder its archive unpacks to.
     pub unpacks_to: Option<String>,
 }
+
+/// A server whose connections break more often than this is given up, lest it be asked for every byte.
+const MOST_BREAKS: usize = 50;
 
 /// Why an address did not give its file.
 enum Failure {
@@ -135,14 +139,16 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
         .into();
     let mut reasons = Vec::new();
     for address in &download.addresses {
-        // A connection that breaks is tried again as long as each attempt brings something.
-        let mut before = None;
+        // A connection that breaks is tried again as long as each attempt brings something, up to a point.
+        let (mut before, mut breaks) = (None, 0);
         let failure = loop {
             match from_one(&agent, address, download, &partial, watch) {
                 Ok(()) => return fs::rename(&partial, target).map_err(DataError::io(target)),
                 Err(Failure::Address(reason)) => {
                     let now = fs::metadata(&partial).map(|m| m.len()).unwrap_or(0);
-                    if before.replace(now).is_none_or(|before| now > before) && now > 0 {
+                    breaks += 1;
+                    let onward = before.replace(now).is_none_or(|before| now > before) && now > 0;
+                    if onward && breaks < MOST_BREAKS {
                         continue;
                     }
                     break reason;
@@ -180,13 +186,7 @@ fn from_one(
     watch: &mut dyn FnMut(Event),
 ) -> Result<(), Failure> {
     let on_disk = |error: std::io::Error| Failure::Fatal(DataError::io(partial)(error));
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(partial)
-        .map_err(on_disk)?;
+    let mut file = open_for_writing(partial, OpenOptions::new().read(true).write(true)).map_err(on_disk)?;
     let mut have = file.metadata().map_err(on_disk)?.len();
     if have > download.size {
         file.set_len(0).map_err(on_disk)?;

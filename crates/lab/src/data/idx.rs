@@ -2,9 +2,9 @@
 //!
 //! Big-endian: a magic number that names the number of dimensions, the dimensions, then bytes.
 
+use super::budget::{self, Budget};
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The most a file may hold once decompressed: a hundred thousand images of 28x28.
@@ -54,9 +54,7 @@ fn split(
 
 /// A file's bytes, decompressed if they are gzip.
 fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(DataError::io(path))?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(DataError::io(path))?;
+    let bytes = budget::read_file(path, LARGEST).map_err(DataError::io(path))?;
     decompress(bytes).map_err(|flaw| flaw.of(path))
 }
 
@@ -65,11 +63,9 @@ pub fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, Flaw> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
-    let mut out = Vec::new();
-    match flate2::read::GzDecoder::new(&bytes[..]).take(LARGEST + 1).read_to_end(&mut out) {
-        Ok(_) => Ok(out),
-        Err(error) => Err(Flaw::new(out.len(), format!("the gzip data is damaged or cut short: {error}"))),
-    }
+    Budget::of(LARGEST)
+        .read_to_end(flate2::read::GzDecoder::new(&bytes[..]))
+        .map_err(|error| Flaw::new(0, format!("the gzip data is damaged or cut short: {error}")))
 }
 
 /// The dimensions in an idx header and the bytes after it.

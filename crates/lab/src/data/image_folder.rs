@@ -1,18 +1,25 @@
 //! `image-folder`: one's own images, a folder of PNG or JPEG files per class.
 //!
-//! The folder is `--data-dir`. It holds `train` and `test` with a folder per class in each, or the class folders
-//! themselves; then every fifth file of a class, by name, is for testing. Classes are numbered by name. Images
-//! become 3x32x32, or 3xHxW as `image-folder:HxW`: scaled to that size, whatever their proportions, with
-//! transparent parts black.
+//! The folder is `--data-dir`. It holds `train` and `test` with a folder per class in each, or the class
+//! folders themselves; then every fifth file of a class, by name, is for testing. Classes are numbered by
+//! name. Images become 3x32x32, or 3xHxW as `image-folder:HxW`: scaled to that size, whatever their
+//! proportions, with transparent parts black.
 
-use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, budget};
 use image::imageops::FilterType;
 use leaklab_engine::Shape;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The longest side of an image that is read, in pixels.
 const LONGEST: u32 = 16_384;
+/// The most pixels of an image that is read: 64 million, which take 256 MB.
+const MOST_PIXELS: u64 = 64 << 20;
+/// Images of more pixels than this are decoded one at a time, whatever the number of threads.
+const LARGE: u64 = 4 << 20;
+/// The largest image file that is read.
+const LARGEST_FILE: u64 = 256 << 20;
 /// The largest side to scale to, in pixels.
 const LARGEST: usize = 512;
 
@@ -113,20 +120,37 @@ fn images(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
 }
 
 fn split(files: &[(PathBuf, u8)], shape: Shape, first: u32) -> Result<Split, DataError> {
-    let images = files
-        .par_iter()
-        .map(|(path, _)| {
-            let bytes = std::fs::read(path).map_err(DataError::io(path))?;
-            parse(&bytes, shape).map_err(|flaw| flaw.of(path))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let gate = Mutex::new(());
+    // A pool of its own: the process may have been forked, and then the threads of the common one are gone.
+    let pool = rayon::ThreadPoolBuilder::new().build();
+    let pool = pool.map_err(|e| DataError::Request(format!("no threads can be started: {e}")))?;
+    let read = |(path, _): &(PathBuf, u8)| {
+        let bytes = budget::read_file(path, LARGEST_FILE).map_err(DataError::io(path))?;
+        let large = pixels(&bytes).is_ok_and(|pixels| pixels > LARGE);
+        let _one_at_a_time = large.then(|| gate.lock().unwrap_or_else(PoisonError::into_inner));
+        parse(&bytes, shape).map_err(|flaw| flaw.of(path))
+    };
+    let images = pool.install(|| files.par_iter().map(read).collect::<Result<Vec<_>, _>>())?;
     Ok(Split::new(images.concat(), files.iter().map(|file| file.1).collect(), first))
+}
+
+/// Number of pixels that a file says it has.
+fn pixels(bytes: &[u8]) -> Result<u64, image::ImageError> {
+    let reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format()?;
+    reader.into_dimensions().map(|(width, height)| u64::from(width) * u64::from(height))
 }
 
 /// An image file scaled to `shape`, `[channel][row][column]`.
 pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
     let wrong =
         |error: image::ImageError| Flaw::new(0, format!("not a PNG or JPEG that can be read: {error}"));
+    let found = pixels(bytes).map_err(wrong)?;
+    if found > MOST_PIXELS {
+        return Err(Flaw::new(
+            0,
+            format!("an image of {found} pixels, where at most {MOST_PIXELS} are read"),
+        ));
+    }
     let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|e| wrong(e.into()))?;

@@ -5,8 +5,8 @@ pub const ADVANCE: u32 = 6;
 /// Rows of a letter.
 pub const HEIGHT: u32 = 7;
 
-/// The seven rows of a letter, the leftmost dot in bit 4; small letters are drawn as capitals, and what is not in
-/// the list as a box.
+/// The seven rows of a letter, the leftmost dot in bit 4; small letters are drawn as capitals, and what is
+/// not in the list as a box.
 pub fn rows(letter: char) -> [u8; 7] {
     match letter.to_ascii_uppercase() {
         ' ' => [0; 7],

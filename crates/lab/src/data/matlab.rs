@@ -1,10 +1,10 @@
 //! MATLAB 5 files, as far as SVHN uses them: named numeric arrays, compressed or not, in either byte order.
 //!
 //! Written here because the file is the user's: every length is compared with what is there before it is
-//! believed, and an array is decompressed only up to the size the caller can use.
+//! believed, and all arrays together are decompressed only up to a size the caller can use.
 
 use super::Flaw;
-use std::io::Read;
+use super::budget::Budget;
 
 /// A numeric array, column by column as MATLAB keeps it.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,23 +91,18 @@ pub fn parse(bytes: &[u8], largest: usize) -> Result<Vec<Array>, Flaw> {
         (b"MI", [1, 0]) => Order { big: true },
         _ => return Err(Flaw::new(124, "not a MATLAB 5 file (save with version 5, not 7.3)")),
     };
+    // Each array once as it is decompressed and once as it is kept, and some small ones.
+    let mut budget = Budget::of(2 * largest as u64 + (1 << 20));
     let mut arrays = Vec::new();
     let mut at = 128;
     while at < bytes.len() {
         let part = element(bytes, at, order)?;
         match part.kind {
-            MATRIX => arrays.extend(array(part.data, at, order, largest)?),
+            MATRIX => arrays.extend(array(part.data, at, order, largest, &mut budget)?),
             COMPRESSED => {
-                let mut inner = Vec::new();
-                let limit = largest as u64 + 4096;
-                if let Err(error) =
-                    flate2::read::ZlibDecoder::new(part.data).take(limit).read_to_end(&mut inner)
-                {
-                    return Err(Flaw::new(at, format!("the compressed element is damaged: {error}")));
-                }
-                if inner.len() as u64 == limit {
-                    return Err(Flaw::new(at, format!("an array of more than {largest} bytes")));
-                }
+                let inner = budget
+                    .read_to_end(flate2::read::ZlibDecoder::new(part.data))
+                    .map_err(|error| Flaw::new(at, format!("the compressed element is damaged: {error}")))?;
                 let within = |flaw: Flaw| {
                     Flaw::new(
                         at,
@@ -116,7 +111,7 @@ pub fn parse(bytes: &[u8], largest: usize) -> Result<Vec<Array>, Flaw> {
                 };
                 let part = element(&inner, 0, order).map_err(within)?;
                 if part.kind == MATRIX {
-                    arrays.extend(array(part.data, at, order, largest).map_err(within)?);
+                    arrays.extend(array(part.data, at, order, largest, &mut budget).map_err(within)?);
                 }
             }
             _ => {}
@@ -127,7 +122,13 @@ pub fn parse(bytes: &[u8], largest: usize) -> Result<Vec<Array>, Flaw> {
 }
 
 /// The array in a matrix element; none if it is not a real numeric one.
-fn array(bytes: &[u8], offset: usize, order: Order, largest: usize) -> Result<Option<Array>, Flaw> {
+fn array(
+    bytes: &[u8],
+    offset: usize,
+    order: Order,
+    largest: usize,
+    budget: &mut Budget,
+) -> Result<Option<Array>, Flaw> {
     let flags = element(bytes, 0, order)?;
     if flags.data.len() != 8 {
         return Err(Flaw::new(0, "array flags of another size than 8 bytes"));
@@ -158,6 +159,8 @@ fn array(bytes: &[u8], offset: usize, order: Order, largest: usize) -> Result<Op
             format!("an array of dimensions {dimensions:?} with {} bytes of entries", part.data.len());
         return Err(Flaw::new(name.next, reason));
     }
+    let kept = if part.kind == 2 { part.data.len() } else { 8 * count.unwrap_or(0) };
+    budget.take(kept as u64).map_err(|exceeded| Flaw::new(name.next, exceeded.to_string()))?;
     let data = if part.kind == 2 {
         Numbers::Bytes(part.data.to_vec())
     } else {

@@ -1,13 +1,15 @@
 //! Data sets: real images with labels, the same bytes for everyone.
 //!
-//! Each data set is a file here and a row in [`table`]. A reader turns bytes into a [`Split`] or says where they
-//! are wrong; it never trusts a length it has not compared with the file. On the way to the network an image is
-//! augmented, normalised and encoded, each a pure function of (seed, epoch, sample) that writes into the
-//! caller's buffer.
+//! Each data set is a file here and a row in [`table`]. A reader turns bytes into a [`Split`] or says where
+//! they are wrong; it never trusts a length it has not compared with the file. On the way to the network an
+//! image is augmented, normalised and encoded, each a pure function of (seed, epoch, sample) that writes into
+//! the caller's buffer.
 
 mod error;
 
+mod archive;
 pub mod augment;
+pub(crate) mod budget;
 pub mod cifar10;
 pub mod digits;
 pub mod fetch;
@@ -33,10 +35,11 @@ pub use subset::Limits;
 pub use table::{DATASETS, Info, Source};
 
 use leaklab_engine::Shape;
+use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// Added to the index of test samples to make their sample number, so that no test image shares random numbers
-/// with a training image.
+/// Added to the index of test samples to make their sample number, so that no test image shares random
+/// numbers with a training image.
 pub const TEST_SAMPLES: u32 = 1 << 31;
 
 /// Images and labels.
@@ -84,6 +87,17 @@ impl Split {
         self.samples[index]
     }
 
+    /// SHA-256 of labels, sample numbers and pixels.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update((self.len() as u64).to_le_bytes());
+        hash.update(&self.labels);
+        let samples: Vec<u8> = self.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        hash.update(&samples);
+        hash.update(&self.images);
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Images per class.
     pub fn class_counts(&self, classes: usize) -> Vec<usize> {
         let mut counts = vec![0; classes];
@@ -120,8 +134,8 @@ pub struct Dataset {
 
 /// Loads a data set by name.
 ///
-/// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`] where
-/// that is `None`. `digits` needs no folder.
+/// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`]
+/// where that is `None`. `digits` needs no folder.
 pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
     let info = table::find(name)?;
     let folder = match info.source {

@@ -8,12 +8,13 @@ use std::str::FromStr;
 /// How pixels are normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Normalisation {
-    /// The paper's: subtract the image's own mean over all channels, divide by the largest magnitude; a constant
-    /// image becomes 0.
+    /// The paper's: subtract the image's own mean over all channels, divide by the largest magnitude; a
+    /// constant image becomes 0.
     #[default]
     PerImage,
-    /// `(x - mean) / std` per channel, clamped to [-1, 1]: for CIFAR-10 with the constants of Lee et al. 2020,
-    /// else with the training split's mean and twice its standard deviation (theirs are about twice, too).
+    /// `(x - mean) / std` per channel, clamped to [-1, 1]: for CIFAR-10 with the constants of Lee et al.
+    /// 2020, else with the training split's mean and twice its standard deviation (theirs are about twice,
+    /// too).
     PerChannel,
 }
 

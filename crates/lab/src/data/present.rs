@@ -57,7 +57,8 @@ mod tests {
     #[test]
     fn a_limit_does_not_change_an_images_spikes() {
         let all = load("digits", None, &Limits::NONE).unwrap();
-        let part = load("digits", None, &Limits { train: Some(30), test: Some(20), seed: 5 }).unwrap();
+        let part = load("digits", None, &Limits { train: Some(30), test: Some(20), seed: 5, ..Limits::NONE })
+            .unwrap();
         let mut presentation = Presentation::new(&all, Normaliser::PER_IMAGE, Encoding::clean(10), 1);
         presentation.augmentation = Augmentation { crop_padding: 1, flip: false };
         let (mut a, mut b) = (Input::silent(all.shape, 1), Input::silent(all.shape, 1));

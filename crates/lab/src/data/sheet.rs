@@ -1,8 +1,8 @@
 //! A contact sheet: images of every class as pixels and as the network sees them.
 //!
-//! Each image stands three times: its pixels, the spikes of one step, and their mean over all steps. Black is -1,
-//! grey 0 and white +1, per colour. One look at the second row tells what noise does at an instant, one at the
-//! third what is left of it over the window.
+//! Each image stands three times: its pixels, the spikes of one step, and their mean over all steps. Black is
+//! -1, grey 0 and white +1, per colour. One look at the second row tells what noise does at an instant, one
+//! at the third what is left of it over the window.
 
 use super::present::Scratch;
 use super::{DataError, Dataset, Presentation, Split, lettering};

@@ -1,11 +1,10 @@
 //! `svhn`: street view house numbers, cropped digits, the official `train_32x32.mat` and `test_32x32.mat`.
 //!
-//! `X` is 32x32x3xN bytes and `y` Nx1 with 10 for the digit 0, which here is class 0. Loose record files as in
-//! [`super::cifar10`] are read too.
+//! `X` is 32x32x3xN bytes and `y` Nx1 with 10 for the digit 0, which here is class 0. Loose record files as
+//! in [`super::cifar10`] are read too.
 
 use super::matlab::{self, Array, Numbers};
-use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, cifar10};
-use std::io::Read;
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, budget, cifar10};
 use std::path::Path;
 
 const SIDE: usize = 32;
@@ -29,9 +28,7 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, D
 }
 
 fn read(path: &Path, first: u32) -> Result<Split, DataError> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(DataError::io(path))?;
-    file.take(2 * (MOST * IMAGE) as u64).read_to_end(&mut bytes).map_err(DataError::io(path))?;
+    let bytes = budget::read_file(path, 2 * (MOST * IMAGE) as u64).map_err(DataError::io(path))?;
     let (images, labels) = parse(&bytes).map_err(|flaw| flaw.of(path))?;
     Ok(Split::new(images, labels, first))
 }

@@ -1,12 +1,13 @@
-//! Unpacking an archive that is not trusted: plain files and folders within the archive's own folder, or nothing.
+//! Unpacking an archive that is not trusted: plain files and folders within the archive's own folder, or
+//! nothing.
 
-use super::DataError;
+use super::{DataError, archive};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// The most an archive may unpack to.
-const LARGEST: u64 = 4 << 30;
+const LARGEST: u64 = 1 << 30;
 
 /// Unpacks the folder `inside` of a `.tar.gz` to `target`: all of it, or an error and nothing.
 pub fn unpack(archive: &Path, inside: &str, target: &Path) -> Result<(), DataError> {
@@ -37,43 +38,34 @@ fn unpack_into(archive: &Path, inside: &str, folder: &Path) -> Result<(), DataEr
         fs::remove_dir_all(folder).map_err(DataError::io(folder))?;
     }
     fs::create_dir_all(folder).map_err(DataError::io(folder))?;
-    let file = fs::File::open(archive).map_err(DataError::io(archive))?;
-    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(io::BufReader::new(file)));
-    let mut left = LARGEST;
     let mut files = 0;
-    for entry in tar.entries().map_err(DataError::io(archive))? {
-        let mut entry = entry.map_err(DataError::io(archive))?;
-        let path = entry.path().map_err(DataError::io(archive))?.into_owned();
+    archive::walk(archive, LARGEST, |mut entry, path| {
         if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(refuse(&path, "points outside the archive's folder"));
         }
         let kind = entry.header().entry_type();
-        if kind.is_pax_global_extensions() {
-            continue;
-        }
         if !kind.is_file() && !kind.is_dir() {
             return Err(refuse(&path, "is neither a file nor a folder"));
         }
         let clean: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let Ok(below) = clean.strip_prefix(inside) else { continue };
+        let Ok(below) = clean.strip_prefix(inside) else { return Ok(()) };
         let to = folder.join(below);
         if kind.is_dir() {
-            fs::create_dir_all(&to).map_err(DataError::io(&to))?;
-            continue;
+            return fs::create_dir_all(&to).map_err(DataError::io(&to));
         }
         if below.as_os_str().is_empty() {
             return Err(refuse(&path, "is a file where a folder should be"));
         }
-        if entry.size() > left {
-            return Err(refuse(&path, "makes the archive unpack to more than 4 GiB"));
+        if entry.size() > LARGEST {
+            return Err(refuse(&path, "makes the archive unpack to more than 1 GiB"));
         }
-        left -= entry.size();
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).map_err(DataError::io(parent))?;
         }
         write(&mut entry, &to)?;
         files += 1;
-    }
+        Ok(())
+    })?;
     if files == 0 {
         return Err(DataError::Request(format!(
             "{}: there is no folder '{inside}' in the archive",

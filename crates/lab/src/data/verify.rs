@@ -1,7 +1,7 @@
 //! Whether a data set is the one everybody else has.
 //!
-//! What counts is what is loaded: the SHA-256 of every label and pixel is the same from an archive, its unpacked
-//! folder, or a recompressed copy.
+//! What counts is what is loaded: the SHA-256 of every label and pixel is the same from an archive, its
+//! unpacked folder, or a recompressed copy.
 
 use super::{DataError, Dataset, Info, Limits, Split, load};
 use sha2::{Digest, Sha256};

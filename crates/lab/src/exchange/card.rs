@@ -1,11 +1,13 @@
-//! The model card: what a stranger should know before using a network, with the figures of the run that trained it.
+//! The model card: what a stranger should know before using a network, with the figures of the run that
+//! trained it.
 
 use super::ExchangeError;
 use super::model::Config;
 use crate::run::TrainedRun;
 use leaklab_engine::Network;
+use leaklab_record::Rows;
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::RobustnessSummaryRow;
 use std::fmt::Write;
 
 /// What a run measured of its network.
@@ -15,8 +17,8 @@ pub struct Figures {
     pub epoch: Option<Epoch>,
     /// The run's seed.
     pub seed: Option<u64>,
-    /// Area under accuracy against noise, if the run was analysed: noise, scenario, area.
-    pub robustness: Vec<(String, String, f64)>,
+    /// Robustness by noise, if the run was analysed.
+    pub robustness: Vec<RobustnessSummaryRow>,
     /// What was changed on the way here, a sentence each.
     pub notes: Vec<String>,
 }
@@ -26,17 +28,8 @@ impl Figures {
     pub fn of(run: &TrainedRun) -> Result<Self, ExchangeError> {
         let epochs = metrics::read(&run.folder.metrics()).map_err(crate::run::RunError::from)?;
         let epoch = epochs.into_iter().find(|epoch| epoch.epoch == run.position.epoch);
-        let path = run.folder.analysis().join("robustness_summary.json");
-        let mut robustness = Vec::new();
-        if path.is_file() {
-            let table = Table::read(&path)?;
-            for row in &table.rows {
-                let text = |column| table.cell(row, column).text().unwrap_or_default().to_owned();
-                if let Some(area) = Cell::number(table.cell(row, "area")) {
-                    robustness.push((text("noise"), text("scenario"), area));
-                }
-            }
-        }
+        let table: Option<Rows<RobustnessSummaryRow>> = Rows::read(&run.folder.analysis())?;
+        let robustness = table.map_or_else(Vec::new, |table| table.rows);
         Ok(Figures { epoch, seed: Some(run.config.seed), robustness, notes: Vec::new() })
     }
 }
@@ -48,10 +41,12 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
         let _ = writeln!(card, "datasets:\n- {dataset}");
     }
     card.push_str("metrics:\n- accuracy\ntags:\n- spiking-neural-network\n- neuromorphic\n---\n\n");
-    let neuron = if network.neuron.tau.is_infinite() {
-        "integrate-and-fire neurons without leak (tau = inf)".to_owned()
-    } else {
-        format!("leaky integrate-and-fire neurons, tau = {} steps", config.tau)
+    let neuron = match network.leak().as_uniform() {
+        Some(tau) if !tau.leaks() => "integrate-and-fire neurons without leak (tau = inf)".to_owned(),
+        Some(tau) => format!("leaky integrate-and-fire neurons, tau = {tau} steps"),
+        None => {
+            format!("integrate-and-fire neurons whose leak differs by layer, tau = {} steps", network.leak())
+        }
     };
     let _ = write!(
         card,
@@ -85,11 +80,10 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     }
     if !figures.robustness.is_empty() {
         card.push_str(
-            "\n## Under noise\n\nMean accuracy over severities 0 to 8, relative to the accuracy without noise.\n\n\
-             | noise | scenario | area |\n| --- | --- | --- |\n",
+            "\n## Under noise\n\nMean accuracy over severities 1 to 8.\n\n| noise | scenario | accuracy |\n| --- | --- | --- |\n",
         );
-        for (noise, scenario, area) in &figures.robustness {
-            let _ = writeln!(card, "| {noise} | {scenario} | {area:.4} |");
+        for row in &figures.robustness {
+            let _ = writeln!(card, "| {} | {} | {:.2} % |", row.noise, row.scenario, 100.0 * row.robustness);
         }
     }
     if !figures.notes.is_empty() {

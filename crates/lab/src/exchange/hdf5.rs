@@ -1,8 +1,9 @@
 //! HDF5 as a tree of named values, which is all that NIR needs of it: the only file that knows `hdf5-pure`.
 //!
-//! A reader of strangers' files must not trust their sizes: nothing is read that the file's own length could not
-//! hold after the strongest compression, and a file of links in circles ends at a fixed depth and count.
+//! A reader of strangers' files must not trust their sizes: everything that is read is taken from one budget
+//! of bytes, and a file of links in circles ends at a fixed depth and count.
 
+use crate::data::budget::Budget;
 use hdf5_pure::{DType, Dataset, File, FileBuilder, Group, GroupBuilder, VlenStringReadOptions};
 use std::collections::BTreeMap;
 
@@ -10,8 +11,8 @@ use std::collections::BTreeMap;
 const DEEPEST: usize = 16;
 /// A file with more objects than this is not a network.
 const MOST_OBJECTS: usize = 1 << 16;
-/// No deflate stream expands by more than this.
-const LARGEST_EXPANSION: u64 = 1032;
+/// The most bytes of text in one dataset: names of nodes.
+const LARGEST_TEXT: usize = 1 << 26;
 
 /// One dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,18 +55,18 @@ impl Folder {
 
 /// Reads a file's whole tree; the error is one clause about what is wrong and where.
 pub fn read(bytes: Vec<u8>) -> Result<Folder, String> {
-    let mut budget =
-        Budget { objects: MOST_OBJECTS, bytes: (bytes.len() as u64).saturating_mul(LARGEST_EXPANSION) };
+    let mut walk = Walk { objects: MOST_OBJECTS, budget: Budget::of_weights(bytes.len()) };
     let file = File::from_bytes(bytes).map_err(|e| e.to_string())?;
-    budget.folder(&file.root(), "", DEEPEST)
+    walk.folder(&file.root(), "", DEEPEST)
 }
 
-struct Budget {
+/// What may still be read of a file.
+struct Walk {
     objects: usize,
-    bytes: u64,
+    budget: Budget,
 }
 
-impl Budget {
+impl Walk {
     fn object(&mut self, path: &str) -> Result<(), String> {
         self.objects = self.objects.checked_sub(1).ok_or_else(|| format!("too many objects at {path}"))?;
         Ok(())
@@ -97,10 +98,14 @@ impl Budget {
         let shape = dataset.shape().map_err(text)?;
         let count = shape.iter().try_fold(1u64, |product, &n| product.checked_mul(n));
         let width = dataset.element_size().map_err(text)?.max(1);
-        let size = count.and_then(|n| n.checked_mul(width));
-        self.bytes = size
-            .and_then(|size| self.bytes.checked_sub(size))
-            .ok_or_else(|| format!("shape {shape:?} is more than the file can hold"))?;
+        // A chunk may be declared larger than the dataset, and is decompressed whole.
+        let chunk = dataset.chunk_shape().map_err(text)?.unwrap_or_default();
+        let chunk = chunk.iter().try_fold(width, |product, &n| product.checked_mul(n));
+        // As it stands in the file, and as eight bytes a value.
+        let size = count.and_then(|n| n.checked_mul(width + 8)).and_then(|size| size.checked_add(chunk?));
+        self.budget
+            .take(size.unwrap_or(u64::MAX))
+            .map_err(|exceeded| format!("shape {shape:?}: {exceeded}"))?;
         let count = count.unwrap_or(0) as usize;
         let shape: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
         let value = match dataset.dtype().map_err(text)? {
@@ -116,7 +121,7 @@ impl Budget {
             DType::VariableLengthString => {
                 let limits = VlenStringReadOptions::new()
                     .with_max_elements(MOST_OBJECTS)
-                    .with_max_payload_bytes(self.bytes.min(1 << 26) as usize);
+                    .with_max_payload_bytes(LARGEST_TEXT);
                 Value::Text(shape, dataset.read_vlen_strings(limits).map_err(text)?)
             }
             DType::String => Value::Text(shape, dataset.read_string().map_err(text)?),

@@ -1,13 +1,15 @@
 //! A NIR graph as a network, if it is one of ours in all but name.
 //!
-//! The graph must be a chain of LeakLab's layers: a convolution or matrix followed by a neuron, a pool followed by
-//! its neuron, and a matrix followed by an integrator at the end. Gains (`r dt/tau`) and thresholds that differ from
-//! layer to layer are folded into the weights, which changes no spike. Anything else is refused with the node's name.
+//! The graph must be a chain of LeakLab's layers: a convolution or matrix followed by a neuron, a pool
+//! followed by its neuron, and a matrix followed by an integrator at the end. Gains (`r dt/tau`) and
+//! thresholds that differ from layer to layer are folded into the weights, which changes no spike. Anything
+//! else is refused with the node's name.
 
 use super::ExchangeError;
-use super::export::{DT, POOL_THRESHOLD, steps};
+use super::export::{DT, POOL_THRESHOLD};
 use super::nir::{Array, Graph, Node, Padding};
-use leaklab_engine::{Architecture, Network, Neuron};
+use leaklab_engine::neuron::nir::steps;
+use leaklab_engine::{Architecture, LayerKind, Leak, LeakError, Network, Tau};
 
 /// What a graph does not say about itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +39,15 @@ pub struct Imported {
 
 /// Maps a graph onto a network, or names the node that has no counterpart.
 pub fn import(graph: &Graph, options: &ImportOptions) -> Result<Imported, ExchangeError> {
-    let mut reader = Reader { options, chain: chain(graph)?, at: 0, notes: Vec::new(), neuron: None };
+    let mut reader = Reader {
+        options,
+        chain: chain(graph)?,
+        at: 0,
+        notes: Vec::new(),
+        v_th: None,
+        hidden: Vec::new(),
+        readout: None,
+    };
     let mut layers = Vec::new();
     let mut notation = String::new();
     let mut shape = reader.input(&mut notation)?;
@@ -156,11 +166,12 @@ pub fn import(graph: &Graph, options: &ImportOptions) -> Result<Imported, Exchan
         }
     }
     let architecture = Architecture::parse(&notation).map_err(|e| ExchangeError::Unmapped(e.to_string()))?;
-    let (tau, v_th) = reader.neuron.unwrap_or((f64::INFINITY, 1.0));
-    let neuron = Neuron::new(tau, v_th as f32).map_err(|e| ExchangeError::Unmapped(e.to_string()))?;
-    let mut network = Network::new(architecture, neuron);
+    let refused = |e: leaklab_engine::NetworkError| ExchangeError::Unmapped(e.to_string());
+    let leak = reader.network_leak(&architecture).map_err(|e| ExchangeError::Unmapped(e.to_string()))?;
+    let v_th = reader.v_th.unwrap_or(1.0) as f32;
+    let mut network = Network::new(architecture, leak, v_th).map_err(refused)?;
     network.weights = layers.concat();
-    network.check().map_err(|e| ExchangeError::Unmapped(e.to_string()))?;
+    network.check().map_err(refused)?;
     Ok(Imported { network, notes: reader.notes })
 }
 
@@ -236,8 +247,12 @@ struct Reader<'a> {
     chain: Vec<(&'a str, &'a Node)>,
     at: usize,
     notes: Vec<String>,
-    /// Time constant in steps and threshold of the first hidden layer, which all others share.
-    neuron: Option<(f64, f64)>,
+    /// Threshold of the first hidden layer, which all others are brought to.
+    v_th: Option<f64>,
+    /// Time constants in steps of the hidden layers, in order.
+    hidden: Vec<f64>,
+    /// That of the output layer.
+    readout: Option<f64>,
 }
 
 impl<'a> Reader<'a> {
@@ -318,6 +333,21 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Where the network leaks: as the first hidden layer does, but for the layers and the readout that
+    /// differ from it.
+    fn network_leak(&self, architecture: &Architecture) -> Result<Leak, LeakError> {
+        let Some(&first) = self.hidden.first() else { return Ok(Leak::uniform(Tau::INFINITE)) };
+        let mut leak = Leak::uniform(Tau::new(first)?);
+        let layers = architecture.hidden().iter().filter(|layer| layer.kind != LayerKind::Pool);
+        for (layer, &steps) in layers.zip(&self.hidden).filter(|(_, steps)| **steps != first) {
+            leak.layer_tau.insert(layer.name.clone(), Tau::new(steps)?);
+        }
+        if let Some(steps) = self.readout.filter(|&steps| steps != first) {
+            leak.readout_tau = Some(Tau::new(steps)?);
+        }
+        Ok(leak)
+    }
+
     /// Time constant in steps, and what a unit of input adds to the potential in a step, `r dt/tau`.
     fn leak(&self, name: &str, tau: f64, r: f64) -> Result<(f64, f64), ExchangeError> {
         let dt = self.options.dt.unwrap_or(DT);
@@ -350,16 +380,8 @@ impl<'a> Reader<'a> {
             ));
         }
         let found = self.membrane(name, node, shape)?;
-        let &mut (tau, v_th) = self.neuron.get_or_insert((found.tau, found.threshold));
-        if tau != found.tau {
-            return Err(unmapped(
-                name,
-                format!(
-                    "its time constant is {} steps, the first layer's {tau}; LeakLab's networks have one",
-                    found.tau
-                ),
-            ));
-        }
+        self.hidden.push(found.tau);
+        let v_th = *self.v_th.get_or_insert(found.threshold);
         Ok(found.gain * (v_th / found.threshold))
     }
 
@@ -388,16 +410,7 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         let found = self.membrane(name, node, shape)?;
-        let tau = self.neuron.map_or(found.tau, |(tau, _)| tau);
-        if found.tau != tau {
-            return Err(unmapped(
-                name,
-                format!(
-                    "its time constant is {} steps, the hidden layers' {tau}; LeakLab's networks have one",
-                    found.tau
-                ),
-            ));
-        }
+        self.readout = Some(found.tau);
         match self.next() {
             (_, Node::Output { .. }) => Ok(Some(found.gain)),
             (after, node) => {

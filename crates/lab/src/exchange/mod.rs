@@ -2,7 +2,8 @@
 //! hardware, safetensors with a model card for model hubs, npz for NumPy.
 //!
 //! Nothing is guessed on the way: what a format cannot express, or what LeakLab has no layer for, is an error
-//! that names the node and the reason. Files come from strangers, so every reader returns an error on any bytes.
+//! that names the node and the reason. Files come from strangers, so every reader returns an error on any
+//! bytes.
 
 mod card;
 mod export;

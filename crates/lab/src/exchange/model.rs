@@ -1,12 +1,13 @@
-//! A network on its own, without the run that trained it: a folder of `model.safetensors`, `config.json` and a model
-//! card, in the layout of model hubs.
+//! A network on its own, without the run that trained it: a folder of `model.safetensors`, `config.json` and
+//! a model card, in the layout of model hubs.
 
 use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
 use crate::run::{TrainedRun, Weights};
-use leaklab_engine::{Architecture, Network, Neuron};
-use leaklab_record::{RecordError, atomic, number_text};
+use leaklab_engine::{Architecture, Leak, LeakError, Network, Tau};
+use leaklab_record::{RecordError, atomic};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Version of `config.json`, raised when a reader of the old one would misread the new one.
@@ -28,6 +29,12 @@ pub struct Config {
     pub network: String,
     /// Membrane time constant in steps, as text: `30` or `inf`.
     pub tau: String,
+    /// Hidden layers with a time constant of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layer_tau: BTreeMap<String, String>,
+    /// Time constant of the output layer, if it has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readout_tau: Option<String>,
     /// Threshold.
     pub v_th: f32,
     /// Steps per image that it was trained with.
@@ -42,6 +49,17 @@ pub struct Config {
     /// How these became spikes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
+}
+
+impl Config {
+    fn leak(&self) -> Result<Leak, LeakError> {
+        let layers = self.layer_tau.iter().map(|(name, tau)| Ok((name.clone(), tau.parse::<Tau>()?)));
+        Ok(Leak {
+            tau: self.tau.parse()?,
+            layer_tau: layers.collect::<Result<_, LeakError>>()?,
+            readout_tau: self.readout_tau.as_ref().map(|tau| tau.parse()).transpose()?,
+        })
+    }
 }
 
 /// A network and what is known about it.
@@ -64,8 +82,15 @@ impl Model {
             format: FORMAT,
             model_type: NAME.into(),
             network: network.architecture.to_string(),
-            tau: number_text(network.neuron.tau),
-            v_th: network.neuron.v_th,
+            tau: network.leak().tau.to_string(),
+            layer_tau: network
+                .leak()
+                .layer_tau
+                .iter()
+                .map(|(name, tau)| (name.clone(), tau.to_string()))
+                .collect(),
+            readout_tau: network.leak().readout_tau.map(|tau| tau.to_string()),
+            v_th: network.v_th(),
             time_steps: None,
             dataset: None,
             normalise: None,
@@ -104,9 +129,9 @@ impl Model {
         }
         let config: Config = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         let architecture = Architecture::parse(&config.network).map_err(|e| malformed(e.to_string()))?;
-        let tau: f64 = config.tau.parse().map_err(|_| malformed(format!("tau is '{}'", config.tau)))?;
-        let neuron = Neuron::new(tau, config.v_th).map_err(|e| malformed(e.to_string()))?;
-        let mut network = Network::new(architecture, neuron);
+        let leak = config.leak().map_err(|e| malformed(e.to_string()))?;
+        let mut network =
+            Network::new(architecture, leak, config.v_th).map_err(|e| malformed(e.to_string()))?;
         let path = folder.join(WEIGHTS);
         let arrays = safetensors::read(&path)?;
         network
@@ -144,7 +169,8 @@ mod tests {
 
     fn model(tau: f64) -> Model {
         let architecture = Architecture::parse("1x4x4-4C3-2P-3o").unwrap();
-        Model::bare(Network::initialised(architecture, Neuron::new(tau, 0.7).unwrap(), 3))
+        let leak = Leak::uniform(Tau::new(tau).unwrap());
+        Model::bare(Network::initialised(architecture, leak, 0.7, 3).unwrap())
     }
 
     #[test]

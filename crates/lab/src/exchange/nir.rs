@@ -1,11 +1,13 @@
 //! A NIR graph (Neuromorphic Intermediate Representation), and its file as Python's `nir` 1.0.8 lays it out:
 //! `/version`, and under `/node` the graph's `type`, `edges` and `nodes`, each node a group of datasets.
 //!
-//! `nir` passes a node's datasets to its constructor by name, so a file may hold no dataset beyond those here.
-//! Node types that LeakLab has no use for are kept by name, so that an import can say which node it cannot map.
+//! `nir` passes a node's datasets to its constructor by name, so a file may hold no dataset beyond those
+//! here. Node types that LeakLab has no use for are kept by name, so that an import can say which node it
+//! cannot map.
 
 use super::ExchangeError;
 use super::hdf5::{self, Folder, Value};
+use crate::data::budget::{self, LARGEST_FILE};
 use leaklab_record::{RecordError, atomic};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,7 +117,8 @@ pub enum Node {
         /// Potential after a spike.
         v_reset: Array,
     },
-    /// Leaky integrate and fire: `tau v' = v_leak - v + r I`, a spike and `v = v_reset` where `v > v_threshold`.
+    /// Leaky integrate and fire: `tau v' = v_leak - v + r I`, a spike and `v = v_reset` where `v >
+    /// v_threshold`.
     Lif {
         /// Time constant.
         tau: Array,
@@ -157,7 +160,7 @@ pub struct Graph {
 
 /// Reads a graph from a file of Python's `nir` or of LeakLab.
 pub fn read(path: &Path) -> Result<Graph, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+    let bytes = budget::read_file(path, LARGEST_FILE).map_err(RecordError::io(path, "cannot be read"))?;
     parse(bytes).map_err(|reason| ExchangeError::malformed(path, "NIR", reason))
 }
 

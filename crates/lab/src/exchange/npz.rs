@@ -1,9 +1,11 @@
 //! NumPy's `.npz`: a zip archive of `.npy` arrays.
 //!
-//! Written here in full, since the two formats together are smaller than the crates that would bring them (and
-//! those bring C code). Archives are written stored, as `numpy.savez` does; compressed ones are read too.
+//! Written here in full, since the two formats together are smaller than the crates that would bring them
+//! (and those bring C code). Archives are written stored, as `numpy.savez` does; compressed ones are read
+//! too.
 
 use super::{ExchangeError, NamedArray, elements};
+use crate::data::budget::{self, Budget, LARGEST_FILE};
 use leaklab_record::{RecordError, atomic};
 use std::io::Read;
 use std::path::Path;
@@ -12,18 +14,21 @@ const LOCAL: u32 = 0x0403_4b50;
 const CENTRAL: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// NumPy's own limit.
+const MOST_DIMENSIONS: usize = 64;
 /// No deflate stream expands by more than this; a header that promises more is a lie.
 const LARGEST_EXPANSION: u64 = 1032;
 
-/// Reads every array of an archive, in its order. Float64 arrays are rounded to float32; other types are errors.
+/// Reads every array of an archive, in its order. Float64 arrays are rounded to float32; other types are
+/// errors.
 pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+    let bytes = budget::read_file(path, LARGEST_FILE).map_err(RecordError::io(path, "cannot be read"))?;
     parse(&bytes, |_| true).map_err(|reason| ExchangeError::malformed(path, "npz", reason))
 }
 
 /// Reads the one array of that name, whatever the types of the others; `None` if there is none.
 pub fn read_array(path: &Path, name: &str) -> Result<Option<NamedArray>, ExchangeError> {
-    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+    let bytes = budget::read_file(path, LARGEST_FILE).map_err(RecordError::io(path, "cannot be read"))?;
     let found = parse(&bytes, |other| other == name);
     Ok(found.map_err(|reason| ExchangeError::malformed(path, "npz", reason))?.pop())
 }
@@ -54,6 +59,8 @@ fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>,
     let count = u16_at(bytes, end + 10).ok_or_else(cut)?;
     let mut at = u32_at(bytes, end + 16).ok_or_else(cut)? as usize;
     let mut arrays = Vec::new();
+    // For all entries together: nothing keeps a directory from naming the same bytes many times.
+    let mut budget = Budget::of_weights(bytes.len());
     for _ in 0..count {
         if u32_at(bytes, at) != Some(CENTRAL) {
             return Err("its zip directory is damaged".into());
@@ -76,6 +83,9 @@ fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>,
         if !wanted(name) {
             continue;
         }
+        // Its bytes, and its values beside them.
+        let size = 2 * u64::from(entry.size);
+        budget.take(size).map_err(|exceeded| format!("entry '{name}': {exceeded}"))?;
         let data = entry.data(bytes).map_err(|reason| format!("entry '{name}': {reason}"))?;
         let (shape, values) = parse_npy(&data).map_err(|reason| format!("array '{name}': {reason}"))?;
         arrays.push((name.to_owned(), shape, values));
@@ -164,6 +174,9 @@ fn parse_npy(bytes: &[u8]) -> Result<(Vec<usize>, Vec<f32>), String> {
         .filter(|n| !n.is_empty())
         .map(|n| n.parse::<usize>().map_err(|_| format!("its shape is {shape_text}")))
         .collect::<Result<Vec<_>, _>>()?;
+    if shape.len() > MOST_DIMENSIONS {
+        return Err(format!("it has {} dimensions, where NumPy has at most {MOST_DIMENSIONS}", shape.len()));
+    }
     let data = &bytes[start + len..];
     let count =
         elements(&shape).filter(|&n| n <= data.len()).ok_or_else(|| format!("its shape is {shape_text}"))?;
@@ -312,8 +325,8 @@ mod tests {
 
     #[test]
     fn reads_what_numpy_writes() {
-        // numpy.savez(f, a=np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), b=np.array([.5, 2.])) and
-        // savez_compressed(f, z=np.zeros((4, 5), "f4")), NumPy 2.4.
+        // numpy.savez(f, a=np.asfortranarray(np.arange(6, dtype=">f4").reshape(2, 3)), b=np.array([.5, 2.]))
+        // and savez_compressed(f, z=np.zeros((4, 5), "f4")), NumPy 2.4.
         let plain = parse(include_bytes!("testdata/plain.npz"), |_| true).unwrap();
         assert_eq!(plain[0], ("a".into(), vec![2, 3], vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
         assert_eq!(plain[1], ("b".into(), vec![2], vec![0.5, 2.0]));

@@ -1,6 +1,7 @@
 //! Weights as safetensors: float32 arrays with a header of text values, read without trust in either.
 
 use super::{ExchangeError, NamedArray};
+use crate::data::budget::{self, LARGEST_FILE};
 use ::safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use leaklab_record::{RecordError, atomic};
 use std::collections::{BTreeMap, HashMap};
@@ -9,14 +10,15 @@ use std::path::Path;
 /// The text values of a file's header.
 pub type Metadata = BTreeMap<String, String>;
 
-/// Reads every array of a file, sorted by name. Float64 arrays are rounded to float32; other types are errors.
+/// Reads every array of a file, sorted by name. Float64 arrays are rounded to float32; other types are
+/// errors.
 pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
     Ok(read_with_metadata(path)?.0)
 }
 
 /// Reads every array and the header's text values.
 pub fn read_with_metadata(path: &Path) -> Result<(Vec<NamedArray>, Metadata), ExchangeError> {
-    let bytes = std::fs::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+    let bytes = budget::read_file(path, LARGEST_FILE).map_err(RecordError::io(path, "cannot be read"))?;
     parse(&bytes).map_err(|reason| ExchangeError::malformed(path, "safetensors", reason))
 }
 

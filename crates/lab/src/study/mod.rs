@@ -1,14 +1,15 @@
-//! A whole study: every (tau, seed) trained, measured and compared, in one folder, to be stopped and gone on with at any
-//! moment.
+//! A whole study: every condition and seed trained, measured and compared, in one folder, to be stopped and
+//! gone on with at any moment.
 //!
-//! The folder is the state. A run goes on from its checkpoint, an analysis from the passes it kept, and the comparison
-//! reads tables only, so doing a study again does what is missing and nothing else, and ends with the same bytes.
+//! The folder is the state. A run goes on from its checkpoint, an analysis from the passes it kept, and the
+//! comparison reads tables only, so doing a study again does what is missing and nothing else, and ends with
+//! the same bytes.
 
 mod folder;
 mod plan;
 mod work;
 
-pub use folder::StudyFolder;
+pub use folder::{begin, check};
 pub use plan::{Plan, RunState, Speed};
 pub use work::{Event, Options, Stage, run};
 

@@ -1,12 +1,13 @@
 //! What a study has to do, how long that will take on this machine, and what it will leave on disk.
 
-use super::{StudyError, StudyFolder};
-use crate::bench;
+use super::{StudyError, check};
+use crate::analysis::mechanism;
+use crate::bench::{self, BenchError};
 use crate::config::StudyConfig;
 use crate::run::load_dataset;
+use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
-use leaklab_engine::{Isa, Network};
-use leaklab_record::metrics;
+use leaklab_record::{StudyFolder, metrics};
 
 /// Severities of a noise that the robustness analysis applies.
 const SEVERITIES: u64 = 8;
@@ -20,8 +21,12 @@ const TABLE_BYTES: u64 = 3_000_000;
 pub struct RunState {
     /// Name of its folder.
     pub name: String,
+    /// Epochs that it is to be trained.
+    pub planned: u64,
     /// Epochs trained.
     pub epochs: u64,
+    /// Whether it is trained only to see whether it learns.
+    pub probe: bool,
 }
 
 /// Seconds per image, on all threads together.
@@ -46,6 +51,8 @@ pub struct Plan {
     pub test_images: u64,
     /// Images that the analyses of one run show.
     pub analysis_images: u64,
+    /// Images that the question where robustness comes from shows, over all runs; 0 if it is not asked.
+    pub mechanism_images: u64,
     /// Threads at work.
     pub threads: usize,
     /// Measured speed.
@@ -57,22 +64,24 @@ pub struct Plan {
 impl Plan {
     /// Looks at the folder and the data set, and measures the machine's speed on a few images.
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
-        folder.check(config)?;
+        check(folder, config)?;
         let base = &config.base;
         let dataset = load_dataset(base)?;
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
         let mut runs = Vec::new();
         for run in config.runs() {
-            let epochs = metrics::read(&folder.run(&run).metrics())?;
+            let epochs = metrics::read(&folder.run(&run.key()).metrics())?;
             runs.push(RunState {
                 name: run.folder_name(),
+                planned: run.epochs,
+                probe: run.probe,
                 epochs: epochs.last().map_or(0, |epoch| epoch.epoch),
             });
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
-        let conditions = 2 + SEVERITIES * base.noise.len() as u64;
+        let passes = 1 + base.presentations * (1 + SEVERITIES * base.noise.len() as u64);
         let parameters = base.network.parameter_count() as u64;
-        let copies = match base.optimiser {
+        let copies = match base.optimiser() {
             Optimiser::Sgd { momentum: 0.0, .. } => 3,
             Optimiser::Sgd { .. } => 5,
             Optimiser::Adam { .. } => 7,
@@ -81,7 +90,8 @@ impl Plan {
             config: config.clone(),
             train_images,
             test_images,
-            analysis_images: images * conditions,
+            analysis_images: images * passes,
+            mechanism_images: if base.mechanism { mechanism::planned_images(config, images) } else { 0 },
             threads,
             speed: measure(config, threads)?,
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
@@ -102,17 +112,24 @@ impl Plan {
 
     /// Seconds that a run still needs.
     pub fn run_seconds(&self, run: &RunState) -> f64 {
-        let epochs = self.config.base.epochs.saturating_sub(run.epochs);
-        epochs as f64 * self.epoch_seconds() + self.analysis_seconds()
+        let epochs = run.planned.saturating_sub(run.epochs);
+        let analyses = if run.probe { 0.0 } else { self.analysis_seconds() };
+        epochs as f64 * self.epoch_seconds() + analyses
+    }
+
+    /// Seconds of the question where robustness comes from.
+    pub fn mechanism_seconds(&self) -> f64 {
+        self.mechanism_images as f64 * self.speed.infer
     }
 
     /// Seconds that the study still needs, as far as a short measurement can tell.
     pub fn seconds(&self) -> f64 {
-        self.runs.iter().map(|run| self.run_seconds(run)).sum()
+        self.runs.iter().map(|run| self.run_seconds(run)).sum::<f64>() + self.mechanism_seconds()
     }
 
-    /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so whole runs are
-    /// spread over the threads; a run of many hours has all threads, and the first result comes sooner. No result depends on it.
+    /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so
+    /// whole runs are spread over the threads; a run of many hours has all threads, and the first result
+    /// comes sooner. No result depends on it.
     pub fn lanes(&self) -> usize {
         const LONG: f64 = 1800.0;
         let longest = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
@@ -123,7 +140,7 @@ impl Plan {
 /// Times the untrained network on a few pictures.
 fn measure(config: &StudyConfig, threads: usize) -> Result<Speed, StudyError> {
     let base = &config.base;
-    let network = Network::initialised(base.network.clone(), base.neuron(), base.seed);
+    let network = base.initial_network().map_err(BenchError::from)?;
     let settings = bench::Settings {
         time_steps: base.time_steps,
         batch: TIMED_IMAGES.max(threads),

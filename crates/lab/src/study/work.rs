@@ -1,14 +1,16 @@
-//! The work of a study: runs spread over lanes, each trained and then measured; after each, the comparison anew.
+//! The work of a study: runs spread over lanes, each trained and then measured; after each, the comparison
+//! anew.
 
 use super::plan::Plan;
-use super::{StudyError, StudyFolder};
+use super::{StudyError, begin, check};
 use crate::analysis::compare::compare_folders;
-use crate::analysis::{self, Advance, Analysis, AnalysisError};
+use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
 use crate::config::RunConfig;
 use crate::run::Weights;
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_record::RecordError;
+use leaklab_engine::LeakChange;
+use leaklab_record::{RecordError, StudyFolder};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +53,10 @@ pub enum Event<'a> {
     },
     /// The theory's tables are written.
     Theory,
+    /// The question where robustness comes from has come this far.
+    Mechanism(&'a Advance),
+    /// The runs do not allow that question.
+    NoMechanism(&'a mechanism::MechanismError),
     /// The comparison's tables are written anew.
     Compared {
         /// Runs in the comparison.
@@ -69,8 +75,8 @@ pub fn run(
     watcher: &Watcher,
 ) -> Result<(), StudyError> {
     let _lock = folder.lock()?;
-    folder.check(&plan.config)?;
-    folder.begin(&plan.config, &options.command)?;
+    check(folder, &plan.config)?;
+    begin(folder, &plan.config, &options.command)?;
     let study = Work {
         folder,
         options,
@@ -78,6 +84,7 @@ pub fn run(
         stopped: AtomicBool::new(false),
         finished: Mutex::new(Vec::new()),
         times: Mutex::new(()),
+        baseline: plan.config.baseline.clone(),
     };
     study.theory()?;
     let mut runs: VecDeque<(usize, RunConfig)> = plan.config.runs().into_iter().enumerate().collect();
@@ -90,7 +97,11 @@ pub fn run(
             study.lanes(queue, lanes, (plan.threads / lanes).max(1))?;
         }
     }
-    study.compare()
+    study.compare()?;
+    if plan.mechanism_images > 0 {
+        study.mechanism(plan)?;
+    }
+    Ok(())
 }
 
 struct Work<'a> {
@@ -101,6 +112,7 @@ struct Work<'a> {
     stopped: AtomicBool,
     finished: Mutex<Vec<PathBuf>>,
     times: Mutex<()>,
+    baseline: Option<String>,
 }
 
 impl Work<'_> {
@@ -150,7 +162,7 @@ impl Work<'_> {
 
     /// Trains and measures one run, then compares what is there.
     fn one(&self, index: usize, config: &RunConfig, threads: usize) -> Result<(), StudyError> {
-        let folder = self.folder.run(config);
+        let folder = self.folder.run(&config.key());
         let name = config.folder_name();
         let tell = |stage: Stage| self.tell(&Event::Run { index, name: &name, stage });
         let options = train::Options {
@@ -171,10 +183,11 @@ impl Work<'_> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
         let data_dir = config.data_dir.clone();
-        let options =
-            analysis::Options { images: None, noise: Vec::new(), weights: Weights::Last, data_dir, pool };
+        let options = as_trained(data_dir, pool);
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
-        match analysis::analyse(folder.path(), &Analysis::ALL, &options, &mut report) {
+        // A probe is asked whether it learned, and nothing else.
+        let analyses: &[Analysis] = if config.probe { &[Analysis::Generalisation] } else { &Analysis::ALL };
+        match analysis::analyse(folder.path(), analyses, &options, &mut report) {
             Ok(_) => {}
             Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
             // A run that died before its first epoch has nothing to measure; the comparison says so.
@@ -194,9 +207,32 @@ impl Work<'_> {
         // The order of finishing must not show in the tables.
         finished.sort();
         if !finished.is_empty() {
-            compare_folders(&finished, &self.folder.compare())?;
+            compare_folders(&finished, self.baseline.as_deref(), &self.folder.compare())?;
             self.tell(&Event::Compared { runs: finished.len() });
         }
+        Ok(())
+    }
+
+    /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
+    /// without.
+    fn mechanism(&self, plan: &Plan) -> Result<(), StudyError> {
+        let begun = Instant::now();
+        let pool = Arc::new(train::threads(Some(plan.threads))?);
+        let options = as_trained(plan.config.base.data_dir.clone(), pool);
+        let runs = self.finished.lock().expect("no lane panics with the list").clone();
+        let out = self.folder.compare();
+        let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
+        match mechanism::study(&runs, self.baseline.as_deref(), &out, &options, &mut report) {
+            Ok(_) => {}
+            Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
+            Err(AnalysisError::Mechanism(error)) => {
+                self.tell(&Event::NoMechanism(&error));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.spent("mechanism", begun)?;
+        self.tell(&Event::Compared { runs: runs.len() });
         Ok(())
     }
 
@@ -210,7 +246,7 @@ impl Work<'_> {
                 table.write(&folder)?;
             }
             let mark = folder.join("complete");
-            std::fs::write(&mark, "").map_err(RecordError::io(&mark, "cannot be written"))?;
+            leaklab_record::atomic::write(&mark, b"").map_err(RecordError::io(&mark, "cannot be written"))?;
             self.spent("theory", begun)?;
         }
         self.tell(&Event::Theory);
@@ -223,5 +259,17 @@ impl Work<'_> {
         let line = serde_json::json!({ "what": what, "seconds": since.elapsed().as_secs_f64() });
         leaklab_record::lines::append(&self.folder.times(), &line)?;
         Ok(())
+    }
+}
+
+/// Options of analyses of runs as they were trained.
+fn as_trained(data_dir: Option<PathBuf>, pool: Arc<rayon::ThreadPool>) -> analysis::Options {
+    analysis::Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak: LeakChange::default(),
+        data_dir,
+        pool,
     }
 }

@@ -3,7 +3,7 @@
 use super::event::Batch;
 use super::session::Session;
 use super::{Control, Event, Outcome, TrainError};
-use crate::data::present;
+use crate::data::{Split, present};
 use crate::evaluate::{self, Evaluation};
 use leaklab_engine::{first_not_finite, philox, train_batch};
 use leaklab_record::metrics::{self, Epoch};
@@ -55,18 +55,19 @@ impl Session {
             }
         }
         let images_per_second = if self.position.samples > first { rate(self.position.samples) } else { 0.0 };
-        let evaluation = if self.config.evaluates(epoch) {
-            match self.evaluate(report)? {
-                Some(evaluation) => Some(evaluation),
-                None => {
-                    self.save(report)?;
-                    return Ok(Some(Outcome::Interrupted));
-                }
+        let (mut tested, mut fitted) = (None, None);
+        if self.config.evaluates(epoch) {
+            self.packed.update(&self.network)?;
+            tested = self.evaluate(&self.dataset.test, report)?;
+            if tested.is_some() && !self.fitted.is_empty() {
+                fitted = self.evaluate(&self.fitted, report)?;
             }
-        } else {
-            None
-        };
-        self.finish(evaluation, started.elapsed().as_secs_f64(), images_per_second, report)?;
+            if tested.is_none() || (fitted.is_none() && !self.fitted.is_empty()) {
+                self.save(report)?;
+                return Ok(Some(Outcome::Interrupted));
+            }
+        }
+        self.finish(tested, fitted, started.elapsed().as_secs_f64(), images_per_second, report)?;
         Ok(None)
     }
 
@@ -130,7 +131,7 @@ impl Session {
             notices.extend(self.health.layers(epoch, &config.network, &rates));
         }
         let learning_rate = config.learning_rate_of(epoch) as f32;
-        config.optimiser.step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
+        config.optimiser().step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
         if first_not_finite(&self.network.weights).is_some() {
             return self.non_finite(epoch, report);
         }
@@ -148,7 +149,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The end of a run in which something is not a number any more. The last checkpoint is from before and stays.
+    /// The end of a run in which something is not a number any more. The last checkpoint is from before and
+    /// stays.
     fn non_finite(
         &mut self,
         epoch: u64,
@@ -159,20 +161,20 @@ impl Session {
         Ok(Some(Outcome::Diverged))
     }
 
-    /// The test set; `None` if the watcher asked to stop.
+    /// The images of a split in evaluation; `None` if the watcher asked to stop.
     fn evaluate(
-        &mut self,
+        &self,
+        split: &Split,
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Evaluation>, TrainError> {
-        let total = self.dataset.test.len();
-        self.packed.update(&self.network)?;
+        let total = split.len();
         let mut progress =
             |done| report(Event::Evaluated { done, total }) == Control::Continue || done == total;
         let evaluation = evaluate::evaluate(
             &self.packed,
             &self.config.network,
             &self.testing,
-            &self.dataset.test,
+            split,
             &self.pool,
             &mut progress,
         )?;
@@ -183,6 +185,7 @@ impl Session {
     fn finish(
         &mut self,
         evaluation: Option<Evaluation>,
+        fitted: Option<Evaluation>,
         seconds: f64,
         images_per_second: f64,
         report: &mut dyn FnMut(Event) -> Control,
@@ -196,6 +199,8 @@ impl Session {
             learning_rate: self.config.learning_rate_of(position.epoch + 1),
             train_accuracy: position.correct as f64 / samples,
             train_sse: finite(position.squared_error / samples),
+            train_accuracy_evaluated: fitted.as_ref().map(Evaluation::accuracy),
+            train_sse_evaluated: fitted.as_ref().and_then(|e| finite(e.sse)),
             test_accuracy: evaluation.as_ref().map(Evaluation::accuracy),
             test_sse: evaluation.as_ref().and_then(|e| finite(e.sse)),
             spike_rate: evaluation.as_ref().map(|e| e.spike_rate),
@@ -253,6 +258,8 @@ fn scalars(epoch: &Epoch) -> Vec<(String, f64)> {
     ];
     let mut add = |tag: String, x: Option<f64>| out.extend(x.map(|x| (tag, x)));
     add("train/sse".into(), epoch.train_sse);
+    add("train/accuracy_evaluated".into(), epoch.train_accuracy_evaluated);
+    add("train/sse_evaluated".into(), epoch.train_sse_evaluated);
     add("test/accuracy".into(), epoch.test_accuracy);
     add("test/sse".into(), epoch.test_sse);
     add("spike_rate/all".into(), epoch.spike_rate);

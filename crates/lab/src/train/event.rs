@@ -1,4 +1,5 @@
-//! What training tells whoever watches: a terminal, a study, a Python callback. The lab itself prints nothing.
+//! What training tells whoever watches: a terminal, a study, a Python callback. The lab itself prints
+//! nothing.
 
 use leaklab_record::health::Notice;
 use leaklab_record::metrics::Epoch;

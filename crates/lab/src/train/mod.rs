@@ -1,8 +1,10 @@
-//! Training that can be trusted: the protocol of the paper's section 4.1, interrupted at any moment and continued to the same bits.
+//! Training that can be trusted: the protocol of the paper's section 4.1, interrupted at any moment and
+//! continued to the same bits.
 //!
-//! Everything that decides what happens next is in the checkpoint: weights, optimiser, and counters that every random number
-//! is a function of. What is written about an epoch (metrics, events, health) goes to disk before the checkpoint that completes it; a
-//! resumed run cuts these files back to its checkpoint and writes the same lines again.
+//! Everything that decides what happens next is in the checkpoint: weights, optimiser, and counters that
+//! every random number is a function of. What is written about an epoch (metrics, events, health) goes to
+//! disk before the checkpoint that completes it; a resumed run cuts these files back to its checkpoint and
+//! writes the same lines again.
 
 mod epoch;
 mod event;
@@ -11,6 +13,7 @@ mod session;
 pub use event::{Batch, Control, Event, Outcome, Summary};
 
 use crate::config::RunConfig;
+use crate::memory;
 use crate::run::{self, RunError};
 use leaklab_engine::{InputError, NetworkError};
 use leaklab_record::{RecordError, RunFolder, manifest};
@@ -67,6 +70,9 @@ pub enum TrainError {
     /// An input does not fit the network.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The training needs more memory than there is.
+    #[error(transparent)]
+    Memory(#[from] memory::TooLarge),
     /// The threads cannot be started.
     #[error("{threads} threads cannot be started: {reason}")]
     Threads {
@@ -95,13 +101,13 @@ pub fn train(
         return Err(TrainError::Exists { path: out.to_owned() });
     }
     let pool = threads(options.threads)?;
+    check_memory(config, &pool)?;
     let dataset = run::load_dataset(config)?;
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
-    folder.remove_partial_files(&lock)?;
     manifest::write(&folder.run_toml(), &config.to_toml())?;
     Session::open(config.clone(), folder, lock, dataset, pool, options)?.run(report)
 }
@@ -116,14 +122,26 @@ pub fn resume(
     let mut config = run::read_config(&folder)?;
     config.data_dir = options.data_dir.clone().or(config.data_dir);
     let pool = threads(options.threads)?;
+    check_memory(&config, &pool)?;
     let dataset = run::load_dataset(&config)?;
     let lock = folder.lock()?;
-    folder.remove_partial_files(&lock)?;
     Session::open(config, folder, lock, dataset, pool, options)?.run(report)
 }
 
+fn check_memory(config: &RunConfig, pool: &rayon::ThreadPool) -> Result<(), memory::TooLarge> {
+    let threads = pool.current_num_threads();
+    memory::check_training(&config.network, config.optimiser(), config.time_steps, config.batch, threads)
+}
+
+/// More threads than this are a slip of the finger.
+pub const MOST_THREADS: usize = 1024;
+
 /// A pool of threads; as many as the machine has if not said.
 pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
+    if let Some(threads) = count.filter(|count| !(1..=MOST_THREADS).contains(count)) {
+        let reason = format!("a whole number from 1 to {MOST_THREADS} is expected");
+        return Err(TrainError::Threads { threads, reason });
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build();
     pool.map_err(|e| TrainError::Threads { threads: count.unwrap_or(0), reason: e.to_string() })
 }

@@ -1,11 +1,11 @@
 //! One process's work on a run: opened from the last good checkpoint (or none), saved to the next.
 
 use super::{Control, Event, Options, Outcome, Summary, TrainError};
-use crate::config::RunConfig;
-use crate::data::{Augmentation, Dataset, Presentation};
+use crate::config::{Binds, RunConfig};
+use crate::data::{Augmentation, Dataset, Presentation, Split, subset};
 use crate::evaluate;
 use crate::health::Health;
-use crate::run::{self, network_of};
+use crate::run::{self, RunError, network_of};
 use leaklab_engine::optimiser::{Optimiser, State};
 use leaklab_engine::{Isa, Network, Packed, Scratch};
 use leaklab_record::events::Events;
@@ -13,8 +13,7 @@ use leaklab_record::health::Notice;
 use leaklab_record::log::Log;
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::{
-    Checkpoint, Header, Manifest, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
-    number_text,
+    Checkpoint, Header, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
 };
 use rayon::ThreadPool;
 use std::time::Instant;
@@ -45,8 +44,10 @@ pub(super) struct Session {
     pub(super) last_save: Instant,
     /// Position of the last checkpoint: epoch and batch.
     saved: Option<(u64, u64)>,
-    /// SHA-256 of `run.toml`.
-    settings: String,
+    /// Digest of the training images.
+    data: String,
+    /// The part of the training images that is evaluated after each epoch.
+    pub(super) fitted: Split,
     /// What the user must be told before training goes on.
     notices: Vec<String>,
 }
@@ -61,14 +62,25 @@ impl Session {
         pool: ThreadPool,
         options: &Options,
     ) -> Result<Self, TrainError> {
-        let settings = checkpoint::digest(&Manifest::read(&folder.run_toml())?.text);
+        let data = dataset.train.digest();
         let mut notices = Vec::new();
         let (network, state, position, saved) = match checkpoint::recover(&folder, &lock)? {
             Some(found) => {
                 notices.extend(found.instead_of.as_ref().map(run::previous_used));
                 let header = &found.checkpoint.header;
-                if header.settings != settings {
-                    notices.push("run.toml was changed since the last checkpoint; the rest of the run follows the new settings".into());
+                let changed = run::changes(&config, &found.checkpoint, Binds::Course);
+                if !changed.is_empty() {
+                    notices.push(format!(
+                        "run.toml was changed since the last checkpoint ({}); the rest of the run follows the new settings",
+                        changed.join("; ")
+                    ));
+                }
+                if header.data != data {
+                    return Err(RunError::OtherData {
+                        path: folder.path().to_owned(),
+                        dataset: dataset.name,
+                    }
+                    .into());
                 }
                 let network = network_of(&config, &found.checkpoint, folder.path())?;
                 let state = optimiser_state(&config, &found.checkpoint, &network);
@@ -77,19 +89,29 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
-                let network = Network::initialised(config.network.clone(), config.neuron(), config.seed);
-                let state = config.optimiser.start(network.weights.len());
+                let network = config.initial_network()?;
+                let state = config.optimiser().start(network.weights.len());
                 (network, state, Position { seed: config.seed, ..Position::default() }, None)
             }
         };
-        metrics::cut_after(&folder.metrics(), position.epoch)?;
+        let last = metrics::cut_after(&folder.metrics(), position.epoch)?.pop();
         health::cut_after(&folder.health(), position.epoch + u64::from(position.batch > 0))?;
-        let last = metrics::read(&folder.metrics())?.pop();
         let noticed = health::read(&folder.health())?;
+        let counts = dataset.train.class_counts(dataset.classes);
+        if let Some(class) = counts.iter().position(|&count| count == 0) {
+            let name = dataset.class_names.get(class).map_or("", String::as_str);
+            notices.push(format!(
+                "class {class} ({name}) has no training images, so the network cannot learn it"
+            ));
+        }
+        let fitted = match config.evaluate_train_images {
+            0 => Split::default(),
+            n => subset::balanced(&dataset.train, dataset.classes, n, run::SUBSET_SEED),
+        };
         let testing = evaluate::presentation(&config, &dataset);
         let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
         Ok(Session {
-            health: Health::new(config.tau, noticed, position.first_squared_error),
+            health: Health::new(config.leak.clone(), noticed, position.first_squared_error),
             events: Events::open(&folder.events(), position.epoch)?,
             log: Log::open(&folder.log())?,
             gradients: vec![0.0; network.weights.len()],
@@ -97,6 +119,7 @@ impl Session {
             packed: Packed::new(&network, Isa::best())?,
             options: options.clone(),
             last_save: Instant::now(),
+            fitted,
             config,
             folder,
             lock,
@@ -109,7 +132,7 @@ impl Session {
             testing,
             last,
             saved,
-            settings,
+            data,
             notices,
         })
     }
@@ -211,7 +234,7 @@ impl Session {
             })
             .collect();
         if with_optimiser {
-            let moments = moment_names(self.config.optimiser).iter().zip(&self.state.moments);
+            let moments = moment_names(self.config.optimiser()).iter().zip(&self.state.moments);
             tensors.extend(moments.map(|(name, values)| Tensor {
                 name: (*name).to_owned(),
                 shape: vec![values.len()],
@@ -221,12 +244,9 @@ impl Session {
         let header = Header {
             format: checkpoint::FORMAT,
             checksum: String::new(),
-            network: self.config.network.to_string(),
-            tau: number_text(self.config.tau),
-            v_th: f64::from(self.config.v_th),
-            time_steps: self.config.time_steps,
             position: self.position.clone(),
-            settings: self.settings.clone(),
+            settings: self.config.bound(),
+            data: self.data.clone(),
         };
         Checkpoint { header, tensors }
     }
@@ -275,10 +295,11 @@ fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
     }
 }
 
-/// The optimiser's state in a checkpoint. Where a changed `run.toml` asks for another optimiser, it starts afresh.
+/// The optimiser's state in a checkpoint. Where a changed `run.toml` asks for another optimiser, it starts
+/// afresh.
 fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, network: &Network) -> State {
-    let mut state = config.optimiser.start(network.weights.len());
-    for (name, moment) in moment_names(config.optimiser).iter().zip(&mut state.moments) {
+    let mut state = config.optimiser().start(network.weights.len());
+    for (name, moment) in moment_names(config.optimiser()).iter().zip(&mut state.moments) {
         if let Some(tensor) = checkpoint.tensor(name).filter(|t| t.values.len() == moment.len()) {
             moment.clone_from(&tensor.values);
             state.steps = checkpoint.header.position.updates;

@@ -63,11 +63,32 @@ class Gradients:
 class Network:
     """A spiking network in the paper's notation, such as "1x8x8-16C3-2P-64FC-10o"."""
 
-    def __init__(self, notation: str, tau: float = 100.0, v_th: float = 1.0, seed: int = 0) -> None: ...
+    def __init__(
+        self,
+        notation: str,
+        tau: float = 100.0,
+        v_th: float = 1.0,
+        seed: int = 0,
+        layer_tau: Mapping[str, float] | None = None,
+        readout_tau: float | None = None,
+    ) -> None: ...
+    def with_leak(
+        self,
+        tau: float | None = None,
+        *,
+        layer_tau: Mapping[str, float] | None = None,
+        readout_tau: float | None = None,
+    ) -> Network:
+        """The same weights with another leak; what is not given stays as it is."""
     @property
     def notation(self) -> str: ...
     @property
     def tau(self) -> float: ...
+    @property
+    def layer_tau(self) -> dict[str, float]:
+        """Time constants of the hidden layers that have their own."""
+    @property
+    def readout_tau(self) -> float: ...
     @property
     def v_th(self) -> float: ...
     @property
@@ -180,8 +201,11 @@ def evaluate(
     limit: int | None = None,
     data_dir: Path | None = None,
     threads: int | None = None,
+    tau: float | None = None,
+    layer_tau: Mapping[str, float] | None = None,
+    readout_tau: float | None = None,
 ) -> dict[str, Any]:
-    """Accuracy of a trained run on its test set, clean or under noise."""
+    """Accuracy of a trained run on its test set, clean or under noise; with another leak than it was trained with, if given."""
 
 def analyse(
     run: Path,
@@ -192,6 +216,9 @@ def analyse(
     best: bool = False,
     data_dir: Path | None = None,
     threads: int | None = None,
+    tau: float | None = None,
+    layer_tau: Mapping[str, float] | None = None,
+    readout_tau: float | None = None,
 ) -> Columns:
     """Runs an analysis and returns one of its tables as a dict of arrays."""
 

@@ -1,12 +1,30 @@
 //! Fig. 6 and beyond: what each layer receives and how much it fires.
 
 use super::chart::{self, hint, number_with};
+use super::condition::Condition;
 use super::records::Study;
-use crate::figure::Figure;
+use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::Table;
+use leaklab_record::tables::NormByConditionRow;
+use leaklab_record::{LayerKind, Rows};
 use serde_json::{Value, json};
+
+leaklab_record::row! {
+    /// Spike rate of one layer in one condition.
+    pub struct RateRow in "spike_rates" {
+        /// Layer.
+        layer: String [""],
+        /// conv, pool or full.
+        kind: LayerKind [""],
+        /// Condition.
+        condition: String [""],
+        /// Spikes / (neurons * steps), mean over seeds.
+        spike_rate: f64 ["fraction"],
+        /// Runs.
+        seeds: u64 [""],
+    }
+}
 
 /// The section on activity.
 pub fn section(study: &Study) -> Section {
@@ -15,120 +33,118 @@ pub fn section(study: &Study) -> Section {
         "Activity",
         "How hard each layer is driven",
         Html::markup(
-            "<p>The paper's explanation of the price: given the same input, a leaky neuron fires less, and training makes up \
-             for it with larger weights and more spikes. The norm of the weighted input shows how hard a layer is \
-             driven, the spike rate how it answers.</p>",
+            "<p>The paper explains the price of leak like this: given the same input, a leaky neuron fires \
+             less, and training compensates with larger weights and more spikes. The norm of the weighted \
+             input shows how hard a layer is driven; the spike rate shows how it responds.</p>",
         ),
     );
-    match study.compare.get("norm_by_tau").filter(|table| !table.rows.is_empty()) {
-        Some(table) => {
-            let taus = chart::taus(table);
-            let bars = bars(&taus, "mean", "weighted input norm", "", Some(("low", "high")), ".4~g");
-            section.figures.push(
-                Figure::new(
-                    "fig6",
-                    "Fig. 6 · Norm of the weighted input, layer by layer",
-                    Html::fill("<p>Whiskers are 95 % intervals.</p>{}", &[&chart::small_print(table)]),
-                    table.clone(),
-                    bars,
-                )
-                .with_series(chart::tau_series(&taus)),
-            );
-        }
-        None => {
-            section.after.push(&chart::missing("The weighted input norm is", "compare/norm_by_tau table"))
-        }
+    match norms(study) {
+        Some(figure) => section.figures.push(figure),
+        None if study.single => {}
+        None => section
+            .after
+            .push(&chart::missing("The weighted-input norm is", "compare/norm_by_condition table")),
     }
-    if let Some(table) = rates(study) {
-        let taus = chart::taus(&table);
-        section.figures.push(
-            Figure::new(
-                "spike-rates",
-                "Spikes per neuron and step, layer by layer",
-                Html::fill(
-                    "<p>A layer near 0 % is dead, one near 100 % saturated.</p>{}",
-                    &[&chart::small_print(&table)],
-                ),
-                table,
-                bars(&taus, "spike_rate", "spike rate", ".1~%", None, ".3%"),
-            )
-            .with_series(chart::tau_series(&taus)),
-        );
-    }
+    section.figures.extend(rates(study));
     section
 }
 
-/// Bars by layer, side by side for each tau.
-fn bars(
-    taus: &[String],
-    field: &str,
-    title: &str,
-    axis: &str,
-    whiskers: Option<(&str, &str)>,
-    format: &str,
-) -> Value {
-    let offset = json!({ "field": "tau", "type": "nominal", "sort": taus });
-    let axis = if axis.is_empty() { json!({}) } else { json!({ "format": axis }) };
-    let mut tooltip = vec![hint("layer", "layer", ""), hint("tau", "τ", ""), hint(field, title, format)];
-    if let Some((low, high)) = whiskers {
-        tooltip.extend([hint(low, "interval from", format), hint(high, "to", format)]);
-    }
-    let mut layers = vec![json!({
-        "mark": { "type": "bar", "cornerRadiusEnd": 2 },
-        "encoding": { "y": number_with(field, title, json!({ "axis": axis })), "color": chart::tau_series(taus).colour(), "tooltip": tooltip }
-    })];
-    if let Some((low, high)) = whiskers {
+fn norms(study: &Study) -> Option<Figure> {
+    use NormByConditionRow as R;
+    let table = study.compare.norm.as_ref()?;
+    let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));
+    let data = chart::only(table, |row| conditions.iter().any(|condition| condition.name == row.condition));
+    let title = "weighted-input norm (units of the threshold)";
+    let y = |field: &str| number_with(field, title, json!({}));
+    let tooltip = json!([
+        hint(R::layer, "layer", ""),
+        chart::who("condition"),
+        hint(R::mean, "norm", ".4~g"),
+        hint(R::low, "interval from", ".4~g"),
+        hint(R::high, "to", ".4~g")
+    ]);
+    let mut spec = bars(R::layer, &conditions, y(R::mean), tooltip);
+    if let Some(layers) = spec["layer"].as_array_mut() {
         layers.push(json!({
-            "transform": [{ "filter": format!("isValid(datum.{low})") }],
+            "transform": [chart::valid(R::low)],
             "mark": { "type": "rule", "strokeWidth": 1.5 },
-            "encoding": { "y": number_with(low, title, json!({})), "y2": { "field": high }, "color": { "value": "@ink" } }
+            "encoding": { "y": y(R::low), "y2": { "field": R::high }, "color": { "value": "@ink" } }
         }));
     }
+    let caption = Html::fill(
+        "<p>The norm of what a layer's neurons receive at a step, mean over steps and images. Bars are \
+         95&nbsp;% intervals over seeds.</p>{}{}",
+        &[&chart::unlearned(study), &chart::small_print(table)],
+    );
+    let title = "Fig. 6 · Norm of the weighted input, layer by layer";
+    let panels = vec![Panel::new("", spec)];
+    Some(Figure::new("fig6", title, caption, &data, panels).with_series(chart::series(&conditions)))
+}
+
+/// Bars by layer, side by side for each condition.
+fn bars(layer: &str, conditions: &[&Condition], y: Value, tooltip: Value) -> Value {
+    let series = chart::series(conditions);
     json!({
         "encoding": {
-            "x": { "field": "layer", "type": "nominal", "title": null, "sort": null, "axis": { "labelAngle": 0, "labelOverlap": true }, "scale": { "paddingInner": 0.3 } },
-            "xOffset": offset
+            "x": {
+                "field": layer, "type": "nominal", "title": "layer", "sort": null,
+                "axis": { "labelAngle": 0, "labelOverlap": true }, "scale": { "paddingInner": 0.3 }
+            },
+            "xOffset": { "field": chart::CONDITION, "type": "nominal", "sort": series.values() }
         },
-        "layer": layers
+        "layer": [{
+            "mark": { "type": "bar", "cornerRadiusEnd": 2 },
+            "encoding": { "y": y, "color": series.colour(), "tooltip": tooltip }
+        }]
     })
 }
 
 /// Spike rates of the runs' layers, averaged over seeds.
-fn rates(study: &Study) -> Option<Table> {
-    let mut out: Option<Table> = None;
-    let mut sums: Vec<(String, String, String, f64, usize)> = Vec::new();
-    for run in &study.runs {
-        let Some(table) = run.tables.get("activity") else { continue };
-        out.get_or_insert_with(|| {
-            Table::new(
-                "spike_rates",
-                "Spike rate by layer",
-                "Spikes / (neurons * steps) on test images, averaged over seeds.",
-                &[
-                    ("layer", "", "Layer."),
-                    ("kind", "", "conv, pool or full."),
-                    ("tau", "steps", "Membrane time constant."),
-                    ("spike_rate", "fraction", "Mean over seeds."),
-                    ("seeds", "", "Runs."),
-                ],
-            )
-        });
-        for row in &table.rows {
-            let text = |column| table.cell(row, column).text().unwrap_or_default().to_owned();
-            let Some(rate) = table.cell(row, "spike_rate").number() else { continue };
-            let (layer, kind) = (text("layer"), text("kind"));
-            match sums.iter_mut().find(|s| s.0 == layer && s.2 == run.tau) {
-                Some(sum) => {
-                    sum.3 += rate;
-                    sum.4 += 1;
+fn rates(study: &Study) -> Option<Figure> {
+    let definition = "Spikes / (neurons * steps) on test images, mean over seeds.";
+    let mut data = Rows::<RateRow>::new("Spike rate by layer", definition);
+    for condition in study.shown() {
+        for run in study.runs.iter().filter(|run| run.condition == condition.name) {
+            for row in run.tables.activity.iter().flat_map(|rows| &rows.rows) {
+                let Some(spike_rate) = row.spike_rate else { continue };
+                let same = |r: &&mut RateRow| r.layer == row.layer && r.condition == condition.name;
+                match data.rows.iter_mut().find(same) {
+                    Some(sum) => {
+                        sum.spike_rate += spike_rate;
+                        sum.seeds += 1;
+                    }
+                    None => data.rows.push(RateRow {
+                        layer: row.layer.clone(),
+                        kind: row.kind,
+                        condition: condition.name.clone(),
+                        spike_rate,
+                        seeds: 1,
+                    }),
                 }
-                None => sums.push((layer, kind, run.tau.clone(), rate, 1)),
             }
         }
     }
-    let mut table = out?;
-    for (layer, kind, tau, sum, seeds) in sums {
-        table.push(vec![layer.into(), kind.into(), tau.into(), (sum / seeds as f64).into(), seeds.into()]);
+    data.rows.iter_mut().for_each(|row| row.spike_rate /= row.seeds as f64);
+    let conditions = chart::present(study.shown(), data.rows.iter().map(|row| row.condition.as_str()));
+    if conditions.is_empty() {
+        return None;
     }
-    (!table.rows.is_empty()).then_some(table)
+    let y = number_with(
+        RateRow::spike_rate,
+        "spikes per neuron and step",
+        json!({ "axis": { "format": ".1~%" } }),
+    );
+    let tooltip = json!([
+        hint(RateRow::layer, "layer", ""),
+        chart::who("condition"),
+        hint(RateRow::spike_rate, "spike rate", ".3%"),
+        hint(RateRow::seeds, "seeds", "d")
+    ]);
+    let caption = Html::fill(
+        "<p>A layer near 0&nbsp;% is dead, one near 100&nbsp;% saturated. {}</p>{}",
+        &[&data.definition.replace('*', "×"), &chart::unlearned(study)],
+    );
+    let panels = vec![Panel::new("", bars(RateRow::layer, &conditions, y, tooltip))];
+    let title = "Spikes per neuron and step, layer by layer";
+    Some(Figure::new("spike-rates", title, caption, &data, panels).with_series(chart::series(&conditions)))
 }

@@ -1,59 +1,88 @@
-//! Pieces of Vega-Lite that several figures share.
+//! Pieces of Vega-Lite and of captions that several figures share.
 
-use super::records::order;
-use crate::figure::{Item, Series};
+use super::condition::Condition;
+use super::records::Study;
+use super::typeset;
+use crate::figure::{Item, LABEL, Series};
 use crate::html::Html;
 use crate::palette;
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::ConditionRow;
+use leaklab_record::{Rows, Stimulus};
 use serde_json::{Value, json};
 
-/// The distinct words of a column, in order of appearance.
-pub fn distinct(table: &Table, column: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for row in &table.rows {
-        if let Some(text) = table.cell(row, column).text()
-            && !found.iter().any(|t| t == text)
-        {
-            found.push(text.to_owned());
+/// The column that every table by condition has.
+pub const CONDITION: &str = ConditionRow::condition;
+
+/// Each value once, in order of appearance.
+pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
         }
     }
     found
 }
 
-/// The membrane time constants of a table, most leak first.
-pub fn taus(table: &Table) -> Vec<String> {
-    let mut taus = distinct(table, "tau");
-    taus.sort_by(|a, b| order(a).total_cmp(&order(b)));
-    taus
+/// The rows that are to be kept, with the table's words.
+pub fn only<R: Clone>(rows: &Rows<R>, keep: impl Fn(&R) -> bool) -> Rows<R> {
+    let kept = rows.rows.iter().filter(|row| keep(row)).cloned().collect();
+    let (title, definition, notes) = (rows.title.clone(), rows.definition.clone(), rows.notes.clone());
+    Rows { title, definition, notes, rows: kept }
 }
 
-/// One series per membrane time constant.
-pub fn tau_series(taus: &[String]) -> Series {
-    let items = taus.iter().enumerate().map(|(i, tau)| Item {
-        value: tau.clone(),
-        label: palette::tau_label(tau),
-        colour: palette::tau(tau, i).to_owned(),
+/// The conditions of a list that occur among some names.
+pub fn present<'a, 's>(
+    conditions: Vec<&'a Condition>,
+    names: impl Iterator<Item = &'s str>,
+) -> Vec<&'a Condition> {
+    let names = distinct(names);
+    conditions.into_iter().filter(|condition| names.contains(&condition.name.as_str())).collect()
+}
+
+/// One series per condition.
+pub fn series(conditions: &[&Condition]) -> Series {
+    let items = conditions.iter().map(|condition| Item {
+        value: condition.name.clone(),
+        label: condition.label(),
+        colour: condition.look.colour,
         shown: true,
     });
-    Series { column: "tau".to_owned(), items: items.collect() }
+    Series { column: CONDITION, items: items.collect() }
 }
 
-/// Series of any column, in the palette's order.
-pub fn word_series(column: &str, values: &[String], label: impl Fn(&str) -> String) -> Series {
-    const ORDER: [&str; 7] = ["@slate", "@amber", "@purple", "@sky", "@brown", "@blue", "@green"];
-    let items = values.iter().enumerate().map(|(i, value)| Item {
-        value: value.clone(),
-        label: label(value),
-        colour: ORDER[i % ORDER.len()].to_owned(),
+/// The shape channel of conditions, a second sign beside the colour.
+pub fn shape(conditions: &[&Condition]) -> Value {
+    let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
+    let range: Vec<&str> = conditions.iter().map(|condition| condition.look.shape).collect();
+    let scale = json!({ "domain": names, "range": range });
+    json!({ "field": CONDITION, "type": "nominal", "legend": null, "scale": scale })
+}
+
+/// One series for each kind of input; `shown` are switched on.
+pub fn stimulus_series(
+    column: &'static str,
+    stimuli: &[Stimulus],
+    shown: impl Fn(Stimulus) -> bool,
+) -> Series {
+    let items = stimuli.iter().enumerate().map(|(i, &stimulus)| Item {
+        value: stimulus.to_string(),
+        label: capital(&stimulus.words()),
+        colour: palette::stimulus(i),
+        shown: shown(stimulus),
+    });
+    Series { column, items: items.collect() }
+}
+
+/// One series for each of some layers, in their colours among all layers of the network.
+pub fn layer_series(column: &'static str, layers: &[&str], all: &[String]) -> Series {
+    let items = layers.iter().map(|&layer| Item {
+        value: layer.to_owned(),
+        label: layer.to_owned(),
+        colour: palette::layer(all.iter().position(|name| name == layer).unwrap_or(all.len())),
         shown: true,
     });
-    Series { column: column.to_owned(), items: items.collect() }
-}
-
-/// The shape channel of membrane time constants, a second sign beside the colour.
-pub fn tau_shape(taus: &[String]) -> Value {
-    let range: Vec<&str> = taus.iter().enumerate().map(|(i, tau)| palette::shape(tau, i)).collect();
-    json!({ "field": "tau", "type": "nominal", "legend": null, "scale": { "domain": taus, "range": range } })
+    Series { column, items: items.collect() }
 }
 
 /// A quantitative channel.
@@ -70,6 +99,45 @@ pub fn number_with(field: &str, title: &str, more: Value) -> Value {
     channel
 }
 
+/// The axis of a difference of accuracies, in percentage points.
+pub fn points_axis() -> Value {
+    json!({ "labelExpr": "datum.value == 0 ? '0' : format(100 * datum.value, '+~g')", "tickCount": 5 })
+}
+
+/// An expression for an axis' labels: a value's words, line by line.
+pub fn words(pairs: impl IntoIterator<Item = (String, Value)>) -> String {
+    format!("{}[datum.value]", Value::Object(pairs.into_iter().collect()))
+}
+
+/// A name as an axis' label: in lines that are short enough for a narrow screen.
+pub fn short_lines(name: &str) -> Value {
+    const LONGEST: usize = 14;
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split_whitespace() {
+        let letters: Vec<char> = word.chars().collect();
+        for piece in letters.chunks(LONGEST) {
+            let piece: String = piece.iter().collect();
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + piece.chars().count() <= LONGEST => {
+                    *line += &format!(" {piece}");
+                }
+                Some(_) | None => lines.push(piece),
+            }
+        }
+    }
+    json!(lines)
+}
+
+/// A filter on one value of a field.
+pub fn equal(field: &str, value: &str) -> Value {
+    json!({ "filter": { "field": field, "equal": value } })
+}
+
+/// A filter on rows that have a value.
+pub fn valid(field: &str) -> Value {
+    json!({ "filter": format!("isValid(datum.{field})") })
+}
+
 /// A line of a tooltip.
 pub fn hint(field: &str, title: &str, format: &str) -> Value {
     if format.is_empty() {
@@ -79,6 +147,11 @@ pub fn hint(field: &str, title: &str, format: &str) -> Value {
     }
 }
 
+/// The line of a tooltip that names the series.
+pub fn who(title: &str) -> Value {
+    hint(LABEL, title, "")
+}
+
 /// Lines that tell their values where the pointer is nearest: the line, and a point that shows when met.
 pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Value {
     json!({
@@ -86,7 +159,9 @@ pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Va
         "layer": [
             { "mark": { "type": "line" } },
             {
-                "params": [{ "name": "near", "select": { "type": "point", "on": "pointermove", "nearest": true, "clear": "pointerout" } }],
+                "params": [{ "name": "near", "select": {
+                    "type": "point", "on": "pointermove", "nearest": true, "clear": "pointerout"
+                } }],
                 "mark": { "type": "point", "filled": true, "size": 64 },
                 "encoding": {
                     "opacity": { "condition": { "param": "near", "empty": false, "value": 1 }, "value": 0 },
@@ -95,11 +170,6 @@ pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Va
             }
         ]
     })
-}
-
-/// Cells of a row by column name.
-pub fn cells(table: &Table, row: &[Cell], columns: &[&str]) -> Vec<Cell> {
-    columns.iter().map(|column| table.cell(row, column).clone()).collect()
 }
 
 /// Where a table is missing, what the reader may expect.
@@ -111,27 +181,61 @@ pub fn missing(what: &'static str, tables: &'static str) -> Html {
 }
 
 /// A table's definition and notes as small print.
-pub fn small_print(table: &Table) -> Html {
+pub fn small_print<R>(rows: &Rows<R>) -> Html {
     let mut out = Html::new();
-    if !table.definition.is_empty() {
-        out.add("<p>{}</p>", &[&table.definition]);
+    if !rows.definition.is_empty() {
+        out.add("<p>{}</p>", &[&typeset::html(&rows.definition)]);
     }
-    out.push(&notes(table));
+    out.push(&notes(&rows.notes));
     out
 }
 
 /// A table's notes as small print.
-pub fn notes(table: &Table) -> Html {
-    let mut out = Html::new();
-    for note in &table.notes {
-        out.add("<p>{}</p>", &[note]);
-    }
-    out
+pub fn notes(notes: &[String]) -> Html {
+    Html::join(notes.iter().map(|note| Html::fill("<p>{}</p>", &[&typeset::html(note)])))
 }
 
-/// Class of a table with a column per tau: where there are many, an interval stands below its value.
-pub fn stack_class(taus: &[String]) -> &'static str {
-    if taus.len() > 4 { "stack tall" } else { "stack" }
+/// A sentence for a caption that names what is drawn in grey, and why.
+pub fn unlearned(study: &Study) -> Html {
+    left_out(study, ", in grey,")
+}
+
+/// The same for a figure in which colour does not stand for the condition.
+pub fn unlearned_panels(study: &Study) -> Html {
+    left_out(study, "")
+}
+
+fn left_out(study: &Study, how: &'static str) -> Html {
+    Html::join(study.shown().into_iter().filter(|condition| condition.failed()).map(|condition| {
+        Html::fill(
+            "<p><strong>{}</strong>{} did not learn and is not judged: {}</p>",
+            &[&condition.title(), &how, &reason(condition)],
+        )
+    }))
+}
+
+/// Why a condition counts as not learned, as a sentence of its own.
+pub fn reason(condition: &Condition) -> Html {
+    let text = condition.reason.trim_end_matches('.');
+    let text = if text.is_empty() { "its accuracy stayed near chance" } else { text };
+    Html::fill("{}.", &[&typeset::html(text)])
+}
+
+/// Class of a table with a column per condition: where there are many, an interval stands below its value.
+pub fn stack_class(columns: usize) -> &'static str {
+    if columns > 4 { "stack tall" } else { "stack" }
+}
+
+/// Head cells, one per condition.
+pub fn head(conditions: &[&Condition]) -> Html {
+    Html::join(conditions.iter().map(|condition| {
+        let label = condition.label();
+        let class = if label.chars().count() > 14 { "number long" } else { "number" };
+        Html::fill(
+            "<th class=\"{}\"><span class=\"swatch\" data-colour=\"{}\"></span>{}</th>",
+            &[&class, &condition.look.colour, &label],
+        )
+    }))
 }
 
 /// A table's heading above it: on a narrow screen its head is not shown.
@@ -139,43 +243,8 @@ pub fn table_heading(text: &str) -> Html {
     Html::fill("<h3 class=\"table-heading\">{}</h3>\n", &[&text])
 }
 
-/// A condition in words: `gaussian/pixel/5` is `Gaussian noise on pixels, severity 5`.
-pub fn condition_label(condition: &str) -> String {
-    let parts: Vec<&str> = condition.split('/').collect();
-    match parts[..] {
-        [noise, scenario, severity] => {
-            format!("{} noise {}, severity {severity}", capital(noise), place_label(scenario))
-        }
-        _ => condition.to_owned(),
-    }
-}
-
-/// A noise within a sentence: `gaussian/pixel` is `Gaussian on pixels`.
-pub fn noise_label(noise: &str) -> String {
-    let Some((noise, scenario)) = noise.split_once('/') else { return noise.to_owned() };
-    let noise = if noise == "gaussian" { "Gaussian" } else { noise };
-    format!("{noise} {}", place_label(scenario))
-}
-
-fn place_label(scenario: &str) -> &str {
-    match scenario {
-        "pixel" => "on pixels",
-        "channel" => "on spikes",
-        other => other,
-    }
-}
-
 /// A word with a capital.
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// A scenario in words.
-pub fn scenario_label(scenario: &str) -> &str {
-    match scenario {
-        "pixel" => "scenario 1 (pixel)",
-        "channel" => "scenario 2 (channel)",
-        other => other,
-    }
 }

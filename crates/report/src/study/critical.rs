@@ -1,13 +1,35 @@
-//! Fig. 5a-c: the critical frequency of the target output, image by image, clean and noisy, one panel per tau.
+//! Fig. 5a-c: the critical frequency of the target output, image by image, clean and noisy, one panel per
+//! condition.
 
-use super::chart::{self, hint, number, number_with};
+use super::chart::{self, hint, number_with};
+use super::condition::Condition;
 use super::records::Study;
-use crate::figure::{Figure, Panel};
+use super::{hidden, readings};
+use crate::figure::{Figure, Panel, Series};
 use crate::html::Html;
 use crate::page::Section;
-use crate::palette;
-use leaklab_record::Table;
+use leaklab_record::tables::CriticalByConditionRow as Mean;
+use leaklab_record::{PAPER_NOISES, Reading, Rows, Stimulus};
 use serde_json::{Value, json};
+
+/// The highest frequency that a signal of whole steps has.
+pub const NYQUIST: f64 = 0.5;
+
+leaklab_record::row! {
+    /// One bin of a condition's critical frequencies.
+    pub struct CriticalBinRow in "critical_frequency" {
+        /// Condition.
+        condition: String [""],
+        /// What the images were shown under.
+        stimulus: Stimulus [""],
+        /// Lower end of the bin.
+        from: f64 ["cycles/step"],
+        /// Upper end of the bin.
+        to: f64 ["cycles/step"],
+        /// Images in the bin, over all seeds.
+        images: u64 [""],
+    }
+}
 
 /// The section on the output's spectrum.
 pub fn section(study: &Study) -> Section {
@@ -16,17 +38,16 @@ pub fn section(study: &Study) -> Section {
         "Output spectrum",
         "Does leak filter the output?",
         Html::markup(
-            "<p>The critical frequency of an image is the one below which 70 % of the power of its target output's \
-             input lies. A low-pass filter moves it down. The paper finds it lower with more leak, and higher with \
-             noise.</p>",
+            "<p>Take the signal that reaches the output neuron of an image's class. Its critical frequency \
+             is the one below which 70&nbsp;% of the signal's power lies. A low-pass filter moves it down. \
+             The paper finds it lower with more leak, and higher with noise.</p>",
         ),
     );
     let white = white_noise(study);
     if let Some(x) = white {
-        let steps = study.setting("time_steps");
         section.text.add(
-            "<p>White noise over {} steps would give {} cycles per step (dotted).</p>",
-            &[&steps, &format!("{x:.3}")],
+            "<p>White noise over {} steps would give {} cycles per step (dotted line).</p>",
+            &[&study.setting("time_steps"), &format!("{x:.3}")],
         );
     }
     let Some(data) = histogram(study) else {
@@ -34,231 +55,152 @@ pub fn section(study: &Study) -> Section {
             chart::missing("The output's critical frequencies are", "critical_frequency tables of the runs");
         return section;
     };
-    let conditions = chart::distinct(&data, "condition");
-    // The paper's pair; the others are a press away.
-    let noisy = conditions.iter().find(|c| c.starts_with("gaussian/pixel")).or(conditions.get(1)).cloned();
-    let series = chart::word_series("condition", &conditions, chart::condition_label)
-        .showing(|condition| condition == "clean" || Some(condition) == noisy.as_deref());
-    let means = study.compare.get("critical_by_tau");
-    let mut taus = chart::taus(&data);
-    taus.reverse();
-    // The last bin is centred on the Nyquist frequency.
-    let end = data.rows.iter().filter_map(|row| data.cell(row, "to").number()).fold(0.5, f64::max);
-    let panels = taus.iter().map(|tau| {
-        let mut layers = vec![json!({
-            "transform": [{ "filter": { "field": "tau", "equal": tau } }],
-            "mark": { "type": "rect", "opacity": 0.5 },
-            "encoding": {
-                "x": number_with("from", "critical frequency (cycles/step)", json!({ "scale": { "domain": [0, end], "nice": false }, "axis": { "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" } })),
-                "x2": { "field": "to" },
-                "y": number("images", "images"),
-                "y2": { "datum": 0 },
-                "tooltip": [hint("condition", "input", ""), hint("from", "from", ".3f"), hint("to", "to", ".3f"), hint("images", "images", ",d")]
-            }
-        })];
-        let rules = means.map(|table| mean_rules(table, tau)).unwrap_or_default();
-        if !rules.is_empty() {
-            layers.push(json!({
-                "data": { "values": rules },
-                "transform": [{ "filter": "indexof(hidden, datum.condition) < 0" }],
-                "mark": { "type": "rule", "strokeWidth": 2, "strokeDash": [5, 3] },
-                "encoding": {
-                    "x": { "field": "mean", "type": "quantitative" },
-                    "tooltip": [hint("condition", "mean of", ""), hint("mean", "cycles/step", ".4f")]
-                }
-            }));
-        }
-        if let Some(white) = white {
-            layers.push(json!({
-                "data": { "values": [{ "white": white }] },
-                "mark": { "type": "rule", "strokeWidth": 1.5, "strokeDash": [1, 3] },
-                "encoding": {
-                    "x": { "field": "white", "type": "quantitative" },
-                    "color": { "value": "@ink" },
-                    "tooltip": [hint("white", "white noise", ".4f")]
-                }
-            }));
-        }
-        let spec = json!({ "encoding": { "color": series.colour() }, "layer": layers });
-        Panel::new(&palette::tau_label(tau), spec).with_height(210)
+    let stimuli = chart::distinct(data.rows.iter().map(|row| row.stimulus));
+    let series = series(CriticalBinRow::stimulus, &stimuli);
+    let conditions = chart::present(study.shown(), data.rows.iter().map(|row| row.condition.as_str()));
+    // One scale for all panels, with room above for the means.
+    let top = 1.3 * data.rows.iter().map(|row| row.images).max().unwrap_or(1) as f64;
+    let panels = conditions.iter().map(|condition| {
+        Panel::new(&condition.label(), panel(study, condition, &series, white, top)).with_height(210)
     });
     let panels = panels.collect();
-    section.figures.push(Figure {
-        id: "fig5abc".to_owned(),
-        title: "Fig. 5a–c · Critical frequency of the target output".to_owned(),
-        caption: Html::fill(
-            "<p>Images of all seeds. Dashed: the mean, clean and noisy. A shift to the left from panel to panel is \
-             low-pass filtering.</p>{}",
-            &[&means.map(chart::small_print).unwrap_or_default()],
-        ),
-        data,
-        series: Some(series),
-        panels,
-    });
-    section.figures.extend(hidden(study));
-    if let Some(table) = means {
-        section.after = mean_table(table);
-    }
+    let caption = Html::fill(
+        "<p>Images of all seeds. A dot with a dashed line is the mean over seeds, the bar through it its \
+         95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to the \
+         left.</p>{}",
+        &[&chart::unlearned_panels(study)],
+    );
+    let title = "Fig. 5a–c · Critical frequency of the target output";
+    section.figures.push(Figure::new("fig5abc", title, caption, &data, panels).with_series(series));
+    section.figures.extend(readings::figure(study, white));
+    section.figures.extend(hidden::figure(study));
+    section.after = readings::table(study);
     section
 }
 
-fn mean_rules(table: &Table, tau: &str) -> Vec<Value> {
-    table
-        .rows
-        .iter()
-        .filter(|row| table.cell(row, "tau").text() == Some(tau))
-        .filter_map(|row| {
-            let condition = table.cell(row, "condition").text()?;
-            Some(json!({ "condition": condition, "mean": table.cell(row, "mean").number()? }))
-        })
-        .collect()
+/// Inputs as series. The paper's pair is shown; the others are a press away.
+pub fn series(column: &'static str, stimuli: &[Stimulus]) -> Series {
+    let [gaussian, ..] = PAPER_NOISES;
+    let paper = |s: &Stimulus| matches!(s, Stimulus::Noisy(noise, _) if *noise == gaussian);
+    let noisy = stimuli.iter().find(|s| paper(s)).or(stimuli.get(1));
+    chart::stimulus_series(column, stimuli, |s| s == Stimulus::Clean || Some(&s) == noisy)
 }
 
-/// The runs' histograms, summed over seeds, with the bins' ends.
-fn histogram(study: &Study) -> Option<Table> {
-    let mut sums: Vec<(String, String, f64, f64)> = Vec::new();
-    for run in &study.runs {
-        let Some(table) = run.tables.get("critical_frequency") else { continue };
-        for row in &table.rows {
-            let condition = table.cell(row, "condition").text().unwrap_or_default();
-            let frequency = table.cell(row, "frequency").number()?;
-            let images = table.cell(row, "images").number().unwrap_or(0.0);
-            match sums.iter_mut().find(|s| s.0 == run.tau && s.1 == condition && s.2 == frequency) {
-                Some(sum) => sum.3 += images,
-                None => sums.push((run.tau.clone(), condition.to_owned(), frequency, images)),
+/// The rule that marks what white noise would give.
+pub fn white_rule(white: f64, x: Value) -> Value {
+    json!({
+        "data": { "values": [{ "white": white }] },
+        "mark": { "type": "rule", "strokeWidth": 1.5, "strokeDash": [1, 3] },
+        "encoding": {
+            "x": x, "y": null, "yOffset": null, "color": { "value": "@ink" },
+            "tooltip": [hint("white", "white noise", ".4f")]
+        }
+    })
+}
+
+/// An axis of frequencies up to the Nyquist frequency.
+pub fn frequency(field: &str) -> Value {
+    let axis = json!({ "values": [0, 0.1, 0.2, 0.3, 0.4, 0.5], "format": ".1f" });
+    let scale = json!({ "domain": [0, NYQUIST], "nice": false });
+    number_with(field, "critical frequency (cycles/step)", json!({ "scale": scale, "axis": axis }))
+}
+
+fn panel(study: &Study, condition: &Condition, series: &Series, white: Option<f64>, top: f64) -> Value {
+    use CriticalBinRow as R;
+    let mut layers = vec![json!({
+        "transform": [chart::equal(R::condition, &condition.name)],
+        "mark": { "type": "rect", "opacity": 0.45 },
+        "encoding": {
+            "x": frequency(R::from), "x2": { "field": R::to },
+            "y": number_with(R::images, "images", json!({ "scale": { "domain": [0, top], "nice": false } })),
+            "y2": { "datum": 0 },
+            "tooltip": [
+                chart::who("input"), hint(R::from, "from", ".3f"), hint(R::to, "to", ".3f"),
+                hint(R::images, "images", ",d")
+            ]
+        }
+    })];
+    for (i, mean) in means(study, condition).into_iter().enumerate() {
+        // Above the histogram, one below the other.
+        let row = json!({ "value": 8 + 9 * i });
+        let hidden = json!({ "filter": format!("indexof(hidden, datum.{}) < 0", R::stimulus) });
+        layers.push(json!({
+            "data": { "values": [mean] },
+            "transform": [hidden],
+            "mark": { "type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3] },
+            "encoding": { "x": frequency(Mean::mean) }
+        }));
+        layers.push(json!({
+            "data": { "values": [mean] },
+            "transform": [hidden, chart::valid(Mean::low)],
+            "mark": { "type": "rule", "strokeWidth": 3 },
+            "encoding": { "x": frequency(Mean::low), "x2": { "field": Mean::high }, "y": row }
+        }));
+        layers.push(json!({
+            "data": { "values": [mean] },
+            "transform": [hidden],
+            "mark": { "type": "point", "filled": true, "size": 36, "opacity": 1 },
+            "encoding": {
+                "x": frequency(Mean::mean), "y": row,
+                "tooltip": [
+                    hint("words", "mean of", ""), hint(Mean::mean, "cycles/step", ".4f"),
+                    hint(Mean::low, "interval from", ".4f"), hint(Mean::high, "to", ".4f")
+                ]
+            }
+        }));
+    }
+    layers.extend(white.map(|white| white_rule(white, frequency("white"))));
+    json!({ "encoding": { "color": series.colour() }, "layer": layers })
+}
+
+/// The condition's means as defined, by input.
+fn means(study: &Study, condition: &Condition) -> Vec<Value> {
+    let rows = study.compare.critical.iter().flat_map(|table| &table.rows);
+    let own = rows.filter(|row| row.condition == condition.name && row.reading == Reading::Defined);
+    let values = own.map(|row| {
+        json!({
+            (Mean::stimulus): row.stimulus.to_string(), "words": row.stimulus.words(),
+            (Mean::mean): row.mean, (Mean::low): row.low, (Mean::high): row.high
+        })
+    });
+    values.collect()
+}
+
+/// The runs' histograms, summed over seeds, with the bins' ends; none reaches beyond the Nyquist frequency.
+fn histogram(study: &Study) -> Option<Rows<CriticalBinRow>> {
+    let mut sums: Vec<(&str, Stimulus, f64, u64)> = Vec::new();
+    let shown = study.shown();
+    for run in study.runs.iter().filter(|run| shown.iter().any(|c| c.name == run.condition)) {
+        for row in run.tables.critical.iter().flat_map(|rows| &rows.rows) {
+            let same = |s: &&mut (&str, Stimulus, f64, u64)| {
+                s.0 == run.condition && s.1 == row.stimulus && s.2 == row.frequency
+            };
+            match sums.iter_mut().find(same) {
+                Some(sum) => sum.3 += row.images,
+                None => sums.push((&run.condition, row.stimulus, row.frequency, row.images)),
             }
         }
     }
-    let mut frequencies: Vec<f64> = sums.iter().map(|s| s.2).collect();
+    let mut frequencies: Vec<f64> = sums.iter().map(|sum| sum.2).collect();
     frequencies.sort_by(f64::total_cmp);
     frequencies.dedup();
     let width = frequencies.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::min)?;
-    let mut out = Table::new(
-        "critical_frequency",
+    let mut out = Rows::new(
         "Critical frequency of the target output",
         "Images by critical frequency, summed over seeds.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("condition", "", "clean, or noise/scenario/severity."),
-            ("from", "cycles/step", "Lower end of the bin."),
-            ("to", "cycles/step", "Upper end of the bin."),
-            ("images", "", "Images in the bin."),
-        ],
     );
-    for (tau, condition, frequency, images) in sums {
-        out.push(vec![
-            tau.into(),
-            condition.into(),
-            (frequency - width / 2.0).max(0.0).into(),
-            (frequency + width / 2.0).into(),
-            images.into(),
-        ]);
-    }
-    (!out.rows.is_empty()).then_some(out)
-}
-
-/// The means by input and tau, with the paper's where they may be compared.
-fn mean_table(table: &Table) -> Html {
-    let taus = chart::taus(table);
-    let head = Html::join(
-        taus.iter().map(|tau| Html::fill("<th class=\"number\">{}</th>", &[&palette::tau_label(tau)])),
-    );
-    let mut body = Html::new();
-    for condition in chart::distinct(table, "condition") {
-        let cells = Html::join(taus.iter().map(|tau| {
-            let row = table.rows.iter().find(|row| {
-                table.cell(row, "tau").text() == Some(tau)
-                    && table.cell(row, "condition").text() == Some(&condition)
-            });
-            let value =
-                |column| row.and_then(|row| table.cell(row, column).number()).map(|x| format!("{x:.3}"));
-            let range = match (value("low"), value("high")) {
-                (Some(low), Some(high)) => {
-                    Html::fill(" <span class=\"range\">[{}, {}]</span>", &[&low, &high])
-                }
-                _ => Html::new(),
-            };
-            let paper = match value("paper") {
-                Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&paper]),
-                None => Html::new(),
-            };
-            Html::fill(
-                "<td class=\"number\" data-label=\"{}\"><span>{}{}{}</span></td>",
-                &[&palette::tau_label(tau), &value("mean").unwrap_or_else(|| "–".to_owned()), &range, &paper],
-            )
-        }));
-        body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&chart::condition_label(&condition), &cells]);
-    }
-    Html::fill(
-        "{}<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead>\
-         <tbody>\n{}</tbody></table></div>\n",
-        &[
-            &chart::table_heading("Mean critical frequency, cycles per step"),
-            &chart::stack_class(&taus),
-            &head,
-            &body,
-        ],
-    )
+    out.rows.extend(sums.into_iter().map(|(condition, stimulus, frequency, images)| CriticalBinRow {
+        condition: condition.to_owned(),
+        stimulus,
+        from: (frequency - width / 2.0).max(0.0),
+        to: (frequency + width / 2.0).min(NYQUIST),
+        images,
+    }));
+    Some(out)
 }
 
 /// What white noise would give, with as many steps as the study's.
 fn white_noise(study: &Study) -> Option<f64> {
-    study.runs.iter().find_map(|run| {
-        let table = run.tables.get("critical_frequency_summary")?;
-        table.cell(table.rows.first()?, "white_noise").number()
-    })
-}
-
-/// Spectra of the hidden layers' spikes, clean, of the first run of each tau.
-fn hidden(study: &Study) -> Option<Figure> {
-    let mut data = Table::new(
-        "hidden_spectrum",
-        "Spectrum of the hidden layers' spikes",
-        "One-sided power density of each neuron's spike train, mean over neurons and clean test images.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("layer", "", "Hidden layer."),
-            ("frequency", "cycles/step", "Frequency."),
-            ("power", "per cycle/step", "Mean power density."),
-        ],
-    );
-    for run in study.first_of_each_tau() {
-        let Some(table) = run.tables.get("hidden_spectrum") else { continue };
-        for row in table.rows.iter().filter(|row| table.cell(row, "condition").text() == Some("clean")) {
-            let mut cells = vec![run.tau.as_str().into()];
-            cells.extend(chart::cells(table, row, &["layer", "frequency", "power"]));
-            data.push(cells);
-        }
-    }
-    if data.rows.is_empty() {
-        return None;
-    }
-    let series = chart::tau_series(&chart::taus(&data));
-    let panels = chart::distinct(&data, "layer").into_iter().map(|layer| {
-        let mut spec = chart::lines_with_hover(
-            number_with(
-                "frequency",
-                "frequency (cycles/step)",
-                json!({ "scale": { "nice": false, "domain": [0, 0.5] }, "axis": { "tickCount": 6 } }),
-            ),
-            number("power", "power density"),
-            series.colour(),
-            json!([hint("tau", "τ", ""), hint("frequency", "cycles/step", ".3f"), hint("power", "power", ".4~g")]),
-        );
-        spec["transform"] =
-            json!([{ "filter": { "field": "layer", "equal": layer } }, { "filter": "datum.frequency < 0.4999" }]);
-        Panel::new(&layer, spec).with_height(190)
-    });
-    let panels = panels.collect();
-    Some(Figure {
-        id: "hidden-spectrum".to_owned(),
-        title: "Spectrum of the hidden layers' spikes".to_owned(),
-        caption: Html::markup(
-            "<p>Clean test images, one run of each tau. Where a curve falls with frequency, the layers up to there have \
-             filtered; a curve that lies higher as a whole means more spikes.</p>",
-        ),
-        data,
-        series: Some(series),
-        panels,
-    })
+    let mut rows = study.runs.iter().filter_map(|run| run.tables.critical_summary.as_ref()?.rows.first());
+    rows.next().and_then(|row| row.white_noise)
 }

@@ -1,19 +1,38 @@
-//! One image on its way through the networks: spikes and membrane potentials, one panel per tau.
+//! One image on its way through the networks: the picture, and its spikes, one panel per condition.
 
 use super::chart::{self, hint, number_with};
-use super::records::{Run, Study};
+use super::membrane;
+use super::records::Study;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use crate::palette;
-use leaklab_record::{Cell, Table};
-use serde_json::json;
+use leaklab_record::Rows;
+use leaklab_record::tables::{ImageRow, RasterRow};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// More neurons than this of a layer would not be told apart.
-const NEURONS_PER_LAYER: usize = 48;
-/// More potentials than this would not be told apart.
-const TRACES_PER_PANEL: usize = 4;
+const NEURONS_PER_LAYER: usize = 24;
+/// Empty rows between two layers.
+const GAP: usize = 3;
+
+leaklab_record::row! {
+    /// One spike in one condition.
+    pub struct SpikeRow in "raster" {
+        /// Condition.
+        condition: String [""],
+        /// Layer.
+        layer: String [""],
+        /// Neuron in its layer.
+        neuron: u64 [""],
+        /// Time step, counted from 1.
+        step: u64 ["steps"],
+        /// 1 where the spike is positive, 0 where it is negative (input only).
+        positive: bool [""],
+        /// Row in the picture, layers from top to bottom.
+        row: u64 [""],
+    }
+}
 
 /// The section with the example image.
 pub fn section(study: &Study) -> Section {
@@ -22,36 +41,43 @@ pub fn section(study: &Study) -> Section {
         "One image",
         "One image on its way through the network",
         Html::markup(
-            "<p>The same test image, the same input spikes, shown to one trained network of each membrane time constant. \
-             A dot is a spike.</p>",
+            "<p>The same test image, encoded in the same input spikes, is shown to one trained network of \
+             each condition.</p>",
         ),
     );
-    let runs = study.first_of_each_tau();
-    if let Some(table) = runs.iter().find_map(|run| run.tables.get("example_image")) {
-        section.text.push(&picture(table));
+    if let Some(image) = study.runs.iter().find_map(|run| run.tables.image.as_ref()) {
+        section.text.push(&picture(image));
     }
-    match raster(&runs) {
+    match raster(study) {
         Some(figure) => section.figures.push(figure),
         None => section.after.push(&chart::missing(
             "Spikes of an example image are",
             "raster table in a run's analysis folder",
         )),
     }
-    if let Some(figure) = membrane(&runs, study) {
-        section.figures.push(figure);
-    }
+    section.figures.extend(membrane::figure(study));
     section
 }
 
+/// All layers of the network that the example has, in order: neighbouring figures give them the same colours.
+pub fn layers(study: &Study) -> Vec<String> {
+    let spikes = study.runs.iter().filter_map(|run| run.tables.raster.as_ref());
+    let potentials = study.runs.iter().filter_map(|run| run.tables.membrane.as_ref());
+    let names = spikes.flat_map(|rows| rows.rows.iter().map(|row| &row.layer));
+    chart::distinct(names.chain(potentials.flat_map(|rows| rows.rows.iter().map(|row| &row.layer))))
+        .into_iter()
+        .cloned()
+        .collect()
+}
+
 /// The image itself, pixel by pixel.
-fn picture(table: &Table) -> Html {
-    let number = |row: &[Cell], column| table.cell(row, column).number().unwrap_or(0.0).max(0.0) as usize;
-    let size = |column| table.rows.iter().map(|row| number(row, column) + 1).max().unwrap_or(0);
-    let (channels, height, width) = (size("channel"), size("row"), size("column"));
+fn picture(image: &Rows<ImageRow>) -> Html {
+    let size = |get: fn(&ImageRow) -> u64| image.rows.iter().map(get).max().map_or(0, |n| n as usize + 1);
+    let (channels, height, width) = (size(|row| row.channel), size(|row| row.row), size(|row| row.column));
     let mut pixels = vec![[0usize; 3]; height * width];
-    for row in &table.rows {
-        let pixel = &mut pixels[number(row, "row") * width + number(row, "column")];
-        let (channel, value) = (number(row, "channel"), number(row, "pixel").min(255));
+    for row in &image.rows {
+        let pixel = &mut pixels[row.row as usize * width + row.column as usize];
+        let (channel, value) = (row.channel as usize, row.pixel.min(255) as usize);
         if channels < 3 {
             *pixel = [value; 3];
         } else if channel < 3 {
@@ -65,206 +91,105 @@ fn picture(table: &Table) -> Html {
         )
     }));
     Html::fill(
-        "<div class=\"picture\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"The image\">{}</svg><p>{}</p></div>",
-        &[&width, &height, &squares, &table.definition],
+        "<div class=\"picture\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"The image\">{}</svg>\
+         <p>{}</p></div>",
+        &[&width, &height, &squares, &image.definition],
     )
 }
 
-fn raster(runs: &[&Run]) -> Option<Figure> {
-    let mut data = Table::new(
-        "raster",
-        "Spikes of one image",
-        "Spikes of one test image; of each layer, neurons spread evenly over it.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("layer", "", "Layer."),
-            ("neuron", "", "Neuron in its layer."),
-            ("step", "steps", "Time step."),
-            ("row", "", "Row in the picture, layers from top to bottom."),
-        ],
-    );
-    // Layers and neurons are the same in every panel, so that rows can be compared.
-    let mut layers: Vec<(String, BTreeSet<i64>)> = Vec::new();
-    for table in runs.iter().filter_map(|run| run.tables.get("raster")) {
-        for row in &table.rows {
-            let (Some(layer), Some(neuron)) =
-                (table.cell(row, "layer").text(), table.cell(row, "neuron").number())
-            else {
-                continue;
-            };
-            let position = layers.iter().position(|(name, _)| name == layer).unwrap_or_else(|| {
-                layers.push((layer.to_owned(), BTreeSet::new()));
-                layers.len() - 1
-            });
-            layers[position].1.insert(neuron as i64);
-        }
-    }
-    let mut first_row = 0;
-    let mut rows: Vec<(String, Vec<i64>, usize)> = Vec::new();
-    for (layer, neurons) in layers {
-        let neurons: Vec<i64> = neurons.into_iter().collect();
-        let count = neurons.len().min(NEURONS_PER_LAYER);
-        let kept: Vec<i64> = (0..count).map(|i| neurons[i * neurons.len() / count]).collect();
-        rows.push((layer, kept, first_row));
-        first_row += count + 3;
-    }
-    for run in runs {
-        let Some(table) = run.tables.get("raster") else { continue };
-        for row in &table.rows {
-            let (Some(layer), Some(neuron)) =
-                (table.cell(row, "layer").text(), table.cell(row, "neuron").number())
-            else {
-                continue;
-            };
-            let Some((_, neurons, first)) = rows.iter().find(|(name, ..)| name == layer) else { continue };
-            let Ok(place) = neurons.binary_search(&(neuron as i64)) else { continue };
-            data.push(vec![
-                run.tau.as_str().into(),
-                layer.into(),
-                Cell::Integer(neuron as i64),
-                table.cell(row, "step").clone(),
-                (first + place).into(),
-            ]);
-        }
-    }
-    if data.rows.is_empty() {
-        return None;
-    }
-    let names: Vec<String> = rows.iter().map(|(name, ..)| name.clone()).collect();
-    let series = chart::word_series("layer", &names, str::to_owned);
-    let panels = chart::taus(&data).into_iter().map(|tau| {
-        let spec = json!({
-            "transform": [{ "filter": { "field": "tau", "equal": tau } }],
-            "mark": { "type": "point", "shape": "circle", "filled": true, "size": 9, "opacity": 0.9 },
-            "encoding": {
-                "x": number_with("step", "time step", json!({ "scale": { "nice": false, "zero": true } })),
-                "y": number_with("row", "neurons, layer under layer", json!({ "scale": { "reverse": true, "domain": [0, first_row], "nice": false }, "axis": { "labels": false, "grid": false } })),
-                "color": series.colour(),
-                "tooltip": [hint("layer", "layer", ""), hint("neuron", "neuron", "d"), hint("step", "step", "d")]
-            }
-        });
-        Panel::new(&palette::tau_label(&tau), spec).with_height(360)
-    });
-    let panels = panels.collect();
-    Some(Figure {
-        id: "raster".to_owned(),
-        title: "Spikes, layer by layer".to_owned(),
-        caption: Html::fill(
-            "<p>Up to {} neurons of each layer, spread evenly over those that fired; the same neurons in every panel.</p>",
-            &[&NEURONS_PER_LAYER],
-        ),
-        data,
-        series: Some(series),
-        panels,
-    })
+/// A layer's neurons in the picture and the row of the first.
+struct Block {
+    layer: String,
+    neurons: Vec<u64>,
+    first: usize,
 }
 
-fn membrane(runs: &[&Run], study: &Study) -> Option<Figure> {
-    let mut data = Table::new(
-        "membrane",
-        "Membrane potentials of one image",
-        "Membrane potential of example neurons at every step.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("layer", "", "Layer."),
-            ("neuron", "", "Neuron in its layer."),
-            ("step", "steps", "Time step."),
-            ("potential", "", "Membrane potential."),
-        ],
+/// Layers and neurons are the same in every panel, so that rows can be compared.
+fn blocks(tables: &[&Rows<RasterRow>]) -> Vec<Block> {
+    let mut found: Vec<(&str, BTreeSet<u64>)> = Vec::new();
+    for row in tables.iter().flat_map(|table| &table.rows) {
+        match found.iter_mut().find(|(layer, _)| *layer == row.layer) {
+            Some((_, neurons)) => drop(neurons.insert(row.neuron)),
+            None => found.push((&row.layer, BTreeSet::from([row.neuron]))),
+        }
+    }
+    let mut first = 0;
+    let blocks = found.into_iter().map(|(layer, neurons)| {
+        let neurons: Vec<u64> = neurons.into_iter().collect();
+        let count = neurons.len().min(NEURONS_PER_LAYER);
+        let kept = (0..count).map(|i| neurons[i * neurons.len() / count]).collect();
+        let block = Block { layer: layer.to_owned(), neurons: kept, first };
+        first += count + GAP;
+        block
+    });
+    blocks.collect()
+}
+
+fn raster(study: &Study) -> Option<Figure> {
+    use SpikeRow as R;
+    let tables = study.first_runs(|run| run.tables.raster.as_ref());
+    let blocks = blocks(&tables.iter().map(|(_, table)| *table).collect::<Vec<_>>());
+    let end = blocks.last().map(|block| block.first + block.neurons.len())?;
+    let mut data = Rows::<R>::new(
+        "Spikes of one image",
+        "Spikes of one test image; of each layer, neurons spread evenly over those that fired.",
     );
-    for run in runs {
-        let Some(table) = run.tables.get("membrane") else { continue };
-        // Of each layer, the neuron that ends highest: of the output layer, that is the class the network names.
-        let mut chosen: Vec<(&str, f64, f64)> = Vec::new();
+    for (condition, table) in &tables {
         for row in &table.rows {
-            let number = |column| table.cell(row, column).number();
-            let (Some(layer), Some(neuron), Some(potential)) =
-                (table.cell(row, "layer").text(), number("neuron"), number("potential"))
-            else {
-                continue;
-            };
-            let last = number("step")
-                == table.rows.iter().filter_map(|r| table.cell(r, "step").number()).reduce(f64::max);
-            match chosen.iter_mut().find(|(name, ..)| *name == layer) {
-                Some(found) if last && potential > found.2 => *found = (layer, neuron, potential),
-                Some(_) => {}
-                None => chosen.push((layer, neuron, f64::NEG_INFINITY)),
-            }
-        }
-        let chosen = &chosen[chosen.len().saturating_sub(TRACES_PER_PANEL)..];
-        for row in &table.rows {
-            let (Some(layer), Some(neuron)) =
-                (table.cell(row, "layer").text(), table.cell(row, "neuron").number())
-            else {
-                continue;
-            };
-            if chosen.iter().any(|(name, n, _)| *name == layer && *n == neuron) {
-                data.push(vec![
-                    run.tau.as_str().into(),
-                    layer.into(),
-                    Cell::Integer(neuron as i64),
-                    table.cell(row, "step").clone(),
-                    table.cell(row, "potential").clone(),
-                ]);
-            }
+            let Some(block) = blocks.iter().find(|block| block.layer == row.layer) else { continue };
+            let Ok(place) = block.neurons.binary_search(&row.neuron) else { continue };
+            data.rows.push(SpikeRow {
+                condition: condition.name.clone(),
+                layer: row.layer.clone(),
+                neuron: row.neuron,
+                step: row.step,
+                positive: row.positive,
+                row: (block.first + place) as u64,
+            });
         }
     }
-    if data.rows.is_empty() {
-        return None;
-    }
-    let threshold =
-        study.settings.settings.get("v_th").and_then(|v| v.as_float().or(v.as_integer().map(|n| n as f64)));
-    let layers = chart::distinct(&data, "layer");
-    let series = chart::word_series("layer", &layers, str::to_owned);
-    let output = layers.last().map_or("", String::as_str);
-    // The output adds up over all steps: on one scale with it, the others would be flat.
-    let panel = |tau: &str, of_output: bool| {
-        let inside = |row: &&Vec<Cell>| (data.cell(row, "layer").text() == Some(output)) == of_output;
-        let threshold = threshold.filter(|_| !of_output);
-        let potentials =
-            data.rows.iter().filter(inside).filter_map(|row| data.cell(row, "potential").number());
-        let (low, high) =
-            potentials.chain(threshold).fold((0f64, 0f64), |(low, high), u| (low.min(u), high.max(u)));
-        let y = number_with("potential", "membrane potential", json!({ "scale": { "domain": [low, high] } }));
-        let mut marks = vec![
-            json!({ "mark": { "type": "line", "strokeWidth": 1.6 }, "encoding": { "y": y } }),
-            json!({
-                "mark": { "type": "point", "filled": true, "size": 50, "opacity": 0 },
-                "encoding": { "y": y, "tooltip": [hint("layer", "layer", ""), hint("neuron", "neuron", "d"), hint("step", "step", "d"), hint("potential", "potential", ".3f")] }
-            }),
-        ];
-        if let Some(threshold) = threshold {
-            marks.push(json!({
-                "data": { "values": [{ "threshold": threshold }] },
-                "mark": { "type": "rule", "strokeDash": [4, 4], "color": "@rule" },
-                "encoding": { "y": { "field": "threshold", "type": "quantitative" }, "color": { "value": "@rule" }, "x": null }
-            }));
-        }
-        let layer = json!({ "field": "layer", "equal": output });
-        let layer = if of_output { layer } else { json!({ "not": layer }) };
-        let spec = json!({
-            "transform": [{ "filter": { "field": "tau", "equal": tau } }, { "filter": layer }],
-            "encoding": { "x": number_with("step", "time step", json!({ "scale": { "nice": false } })), "color": series.colour() },
-            "layer": marks
+    let names: Vec<&str> = blocks.iter().map(|block| block.layer.as_str()).collect();
+    let series = chart::layer_series(R::layer, &names, &layers(study));
+    let middle = |block: &Block| (2 * block.first + block.neurons.len()) as f64 / 2.0 - 0.5;
+    let ticks: Vec<f64> = blocks.iter().map(middle).collect();
+    let labels =
+        chart::words(blocks.iter().zip(&ticks).map(|(block, tick)| (tick.to_string(), json!(block.layer))));
+    let last = data.rows.iter().map(|row| row.step).max().unwrap_or(1);
+    let panels = tables.iter().map(|(condition, _)| {
+        let mut colour = series.colour();
+        colour["condition"] = json!({ "test": format!("datum.{} == 0", R::positive), "value": "@negative" });
+        let x = json!({
+            "scale": { "nice": false, "domain": [0, last + 1] }, "axis": { "tickMinStep": 1, "tickCount": 6 }
         });
-        let title = palette::tau_label(tau);
-        let title = if of_output { format!("Output, {title}") } else { title };
-        Panel::new(&title, spec).with_height(if of_output { 150 } else { 210 })
-    };
-    let taus = chart::taus(&data);
-    let hidden = taus.iter().filter(|_| layers.len() > 1).map(|tau| panel(tau, false));
-    let panels = hidden.chain(taus.iter().map(|tau| panel(tau, true)));
+        let y = json!({
+            "scale": { "reverse": true, "domain": [-1, end], "nice": false },
+            "axis": { "values": ticks, "labelExpr": labels, "grid": false, "ticks": true }
+        });
+        let spec: Value = json!({
+            "transform": [chart::equal(R::condition, &condition.name)],
+            "mark": { "type": "tick", "orient": "vertical", "size": 3, "thickness": 1.6, "opacity": 1 },
+            "encoding": {
+                "x": number_with(R::step, "time step", x),
+                "y": number_with(R::row, "", y),
+                "color": colour,
+                "tooltip": [
+                    hint(R::layer, "layer", ""), hint(R::neuron, "neuron", "d"), hint(R::step, "step", "d"),
+                    hint(R::positive, "positive (1) or negative (0)", "d")
+                ]
+            }
+        });
+        Panel::new(&condition.label(), spec).with_height(380)
+    });
     let panels = panels.collect();
-    Some(Figure {
-        id: "membrane".to_owned(),
-        title: "Membrane potentials".to_owned(),
-        caption: Html::markup(
-            "<p>One neuron of each of the last layers. A potential is drawn after the step's input and before the threshold is \
-             applied: above the dashed line the neuron fires and starts again from 0, below it a leaky neuron forgets a \
-             little. The output, of the class that the network names, never fires; it adds up.</p>",
-        ),
-        data,
-        series: Some(series),
-        panels,
-    })
+    let negative = if data.rows.iter().any(|row| !row.positive) {
+        Html::markup(" An input spike is negative (red) where the pixel is darker than the image's mean.")
+    } else {
+        Html::new()
+    };
+    let caption = Html::fill(
+        "<p>Each tick is a spike.{} Up to {} neurons of each layer, spread evenly over those that fired; the \
+         same neurons in every panel.</p>{}",
+        &[&negative, &NEURONS_PER_LAYER, &chart::unlearned_panels(study)],
+    );
+    Some(Figure::new("raster", "Spikes, layer by layer", caption, &data, panels).with_series(series))
 }

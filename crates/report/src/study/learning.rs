@@ -1,80 +1,100 @@
-//! Learning curves of all runs, and what the health checks said.
+//! Learning curves of all runs, probes included, and what the health checks said.
 
 use super::chart::{self, hint, number_with};
 use super::records::Study;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::Table;
+use leaklab_record::Rows;
 use serde_json::json;
+
+leaklab_record::row! {
+    /// One epoch of one run.
+    pub struct LearningRow in "learning" {
+        /// Condition.
+        condition: String [""],
+        /// Seed.
+        seed: u64 [""],
+        /// Epochs trained.
+        epoch: u64 ["epochs"],
+        /// Accuracy while training, dropout and augmentation on.
+        train_accuracy: f64 ["fraction"],
+        /// Accuracy on the test set after the epoch.
+        test_accuracy: Option<f64> ["fraction"],
+        /// Squared error on a fixed part of the training set after the epoch.
+        train_sse: Option<f64> ["SSE"],
+        /// Squared error on the test set after the epoch.
+        test_sse: Option<f64> ["SSE"],
+    }
+}
 
 /// The section on training.
 pub fn section(study: &Study) -> Section {
+    use LearningRow as R;
     let mut section = Section::new("learning", "Training", "How the networks learned", Html::new());
-    let mut data = Table::new(
-        "learning",
-        "Learning curves",
-        "Accuracy and error after each epoch, run by run; training figures as training runs, with dropout and \
-         augmentation on.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("seed", "", "Seed."),
-            ("epoch", "epochs", "Epochs trained."),
-            ("train_accuracy", "fraction", "Accuracy while training."),
-            ("test_accuracy", "fraction", "Accuracy on the test set."),
-            ("train_sse", "", "Error while training."),
-            ("test_sse", "", "Error on the test set."),
-        ],
-    );
+    let mut data = Rows::new("Learning curves", "Accuracy and error after each epoch, run by run.");
     for run in &study.runs {
-        for epoch in &run.epochs {
-            data.push(vec![
-                run.tau.as_str().into(),
-                run.seed.as_str().into(),
-                epoch.epoch.into(),
-                epoch.train_accuracy.into(),
-                epoch.test_accuracy.into(),
-                epoch.train_sse.into(),
-                epoch.test_sse.into(),
-            ]);
-        }
+        data.rows.extend(run.epochs.iter().map(|epoch| LearningRow {
+            condition: run.condition.clone(),
+            seed: run.seed,
+            epoch: epoch.epoch,
+            train_accuracy: epoch.train_accuracy,
+            test_accuracy: epoch.test_accuracy,
+            train_sse: epoch.train_sse_evaluated,
+            test_sse: epoch.test_sse,
+        }));
     }
     if data.rows.is_empty() {
         section.after = chart::missing("Learning curves are", "finished epoch");
         return section;
     }
-    let series = chart::tau_series(&chart::taus(&data));
-    let panels = [("Test accuracy", "test_accuracy"), ("Training accuracy", "train_accuracy")].map(|(title, field)| {
+    let conditions =
+        chart::present(study.conditions.iter().collect(), data.rows.iter().map(|row| row.condition.as_str()));
+    let series = chart::series(&conditions);
+    let panel = |title: &str, field: &str| {
+        let x =
+            json!({ "axis": { "tickMinStep": 1, "format": "d" }, "scale": { "nice": false, "zero": false } });
+        let y = json!({ "axis": { "format": ".0~%" }, "scale": { "domain": [0, 1] } });
         let spec = json!({
-            "transform": [{ "filter": format!("isValid(datum.{field})") }],
+            "transform": [chart::valid(field)],
             "encoding": {
-                "x": number_with("epoch", "epoch", json!({ "axis": { "tickMinStep": 1, "format": "d" }, "scale": { "nice": false, "zero": false } })),
-                "y": number_with(field, "accuracy", json!({ "axis": { "format": ".0~%" }, "scale": { "zero": false } })),
+                "x": number_with(R::epoch, "epoch", x),
+                "y": number_with(field, "accuracy", y),
                 "color": series.colour(),
-                "detail": { "field": "seed", "type": "nominal" }
+                "detail": { "field": R::seed, "type": "nominal" }
             },
             "layer": [
                 { "mark": { "type": "line", "strokeWidth": 1.4, "opacity": 0.85 } },
                 {
                     "mark": { "type": "point", "filled": true, "size": 20, "opacity": 0.9 },
-                    "encoding": { "tooltip": [hint("tau", "τ", ""), hint("seed", "seed", ""), hint("epoch", "epoch", "d"), hint("test_accuracy", "test accuracy", ".2%"), hint("train_accuracy", "training accuracy", ".2%"), hint("test_sse", "test SSE", ".4~g")] }
+                    "encoding": { "tooltip": [
+                        chart::who("condition"), hint(R::seed, "seed", ""), hint(R::epoch, "epoch", "d"),
+                        hint(R::test_accuracy, "test accuracy", ".2%"),
+                        hint(R::train_accuracy, "training accuracy", ".2%"),
+                        hint(R::test_sse, "test SSE", ".4~g")
+                    ] }
                 }
             ]
         });
         Panel::new(title, spec).with_height(230)
-    });
-    section.figures.push(Figure {
-        id: "learning-curves".to_owned(),
-        title: "Learning curves".to_owned(),
-        caption: Html::markup("<p>One line per run.</p>"),
-        data,
-        series: Some(series),
-        panels: panels.into(),
-    });
-    let notices: Vec<Html> = study
-        .runs
-        .iter()
-        .flat_map(|run| run.notices.iter().map(move |notice| (run, notice)))
+    };
+    let panels =
+        vec![panel("Test accuracy", R::test_accuracy), panel("Training accuracy", R::train_accuracy)];
+    let caption = Html::fill(
+        "<p>One line per run. Test accuracy is measured after the epoch, training accuracy while it runs, \
+         with dropout and augmentation on.</p>{}",
+        &[&chart::unlearned(study)],
+    );
+    section
+        .figures
+        .push(Figure::new("learning-curves", "Learning curves", caption, &data, panels).with_series(series));
+    section.after = notices(study);
+    section
+}
+
+fn notices(study: &Study) -> Html {
+    let notices = study.runs.iter().flat_map(|run| run.notices.iter().map(move |notice| (run, notice)));
+    let notices: Vec<Html> = notices
         .map(|(run, notice)| {
             Html::fill(
                 "<li><strong>{}</strong>, epoch {}: {} <span class=\"muted\">{}</span></li>",
@@ -82,15 +102,14 @@ pub fn section(study: &Study) -> Section {
             )
         })
         .collect();
-    section.after = if notices.is_empty() {
-        Html::markup(
-            "<p class=\"muted small\">No run gave reason for a health notice (silent or saturated layers, divergence).</p>\n",
-        )
-    } else {
-        Html::fill(
-            "<h3 style=\"margin-top:2rem\">Health notices</h3><ul class=\"prose\">{}</ul>\n",
-            &[&Html::join(notices)],
-        )
-    };
-    section
+    if notices.is_empty() {
+        return Html::markup(
+            "<p class=\"muted small\">The health checks (silent or saturated layers, divergence) found \
+             nothing in any run.</p>\n",
+        );
+    }
+    Html::fill(
+        "<h3 class=\"table-heading\">Health notices</h3><ul class=\"prose\">{}</ul>\n",
+        &[&Html::join(notices)],
+    )
 }

@@ -1,30 +1,45 @@
-//! The page of a study: the answer first, then the evidence, figure by figure, then how to do it again. Each section
-//! reads its own tables and says what is missing while a study still runs.
+//! The page of a study: the answer first, then the evidence, figure by figure, then how to do it again. Each
+//! section reads its own tables and says what is missing while a study still runs.
 
 mod activity;
+mod answer;
 mod chart;
 pub mod claims;
 pub mod coherence;
+mod condition;
 mod critical;
+mod energy;
 mod example;
 mod generalisation;
+mod hidden;
+mod judgement;
 mod learning;
+mod membrane;
 mod number;
+mod readings;
 pub mod records;
 mod robustness;
 mod settings;
 mod spectrum;
 mod table1;
+pub mod tables;
 mod tradeoff;
+mod typeset;
+mod why;
+mod words;
+
+pub use condition::Condition;
 
 use crate::html::Html;
-use crate::page::{Page, Section, render};
+use crate::page::{Page, render};
+use leaklab_record::StudyFolder;
 use records::{ReportError, Study};
 use std::path::{Path, PathBuf};
 
-/// Reads a study's folder, writes `report.html` into it and returns its path. `refresh` is for a study that runs.
+/// Reads a study's folder, writes `report.html` into it and returns its path. `refresh` is for a study that
+/// runs.
 pub fn write(folder: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError> {
-    write_to(folder, &folder.join("report.html"), refresh)
+    write_to(folder, &StudyFolder::at(folder).page(), refresh)
 }
 
 /// Like [`write()`], to any file.
@@ -39,67 +54,74 @@ pub fn write_to(folder: &Path, file: &Path, refresh: Option<u32>) -> Result<Path
     Ok(file.to_owned())
 }
 
-/// The page of a study.
+/// The page of a study, or of a single run.
 pub fn page(study: &Study) -> Page {
-    let taus: Vec<String> = study.taus().iter().map(|tau| tau.replace("inf", "∞")).collect();
-    let mut seeds: Vec<&str> = study.runs.iter().map(|run| run.seed.as_str()).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
-    let taus = if taus.is_empty() { String::new() } else { format!(" · τ {}", taus.join(", ")) };
-    let seeds = match seeds.len() {
-        0 => String::new(),
-        1 => " · 1 seed".to_owned(),
-        n => format!(" · {n} seeds"),
+    let title = if study.single {
+        "What one spiking network does"
+    } else {
+        "Does leak make a spiking network robust?"
     };
-    Page {
-        title: "Does leak make a spiking network robust?".to_owned(),
-        eyebrow: format!("Study {} · data set {}{taus}{seeds}", study.name(), study.setting("dataset")),
-        lead: claims::answer(study),
-        sections: vec![
-            claims_section(study),
+    let mut sections = if study.single {
+        Vec::new()
+    } else {
+        vec![
+            answer::section(study),
+            judgement::section(study),
             table1::section(study),
             robustness::section(study),
             tradeoff::section(study),
             generalisation::section(study),
-            activity::section(study),
-            coherence::section(&study.theory),
-            spectrum::section(study),
-            critical::section(study),
-            example::section(study),
-            learning::section(study),
-            settings::section(study),
-        ],
+        ]
+    };
+    if let Some(section) = why::section(study) {
+        sections.insert(2, section);
+    }
+    sections.push(activity::section(study));
+    if !study.single {
+        sections.push(coherence::section(&study.theory));
+    }
+    sections.extend([
+        spectrum::section(study),
+        critical::section(study),
+        example::section(study),
+        learning::section(study),
+        settings::section(study),
+    ]);
+    Page {
+        title: title.to_owned(),
+        eyebrow: eyebrow(study),
+        lead: answer::lead(study),
+        sections,
         footer: Html::fill(
-            "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the Effect of Leak in \
-             Spiking Neural Networks</cite> (2020).</p>",
+            "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the \
+             Effect of Leak in Spiking Neural Networks</cite> (2020).</p>",
             &[&env!("CARGO_PKG_VERSION")],
         ),
         refresh: None,
     }
 }
 
-fn claims_section(study: &Study) -> Section {
-    let mut section = Section::new(
-        "claims",
-        "Claims",
-        "The paper's claims, judged",
-        Html::markup(
-            "<p>Each claim is judged by a rule that was fixed beforehand, from a 95 % interval over seeds. Runs of one seed \
-             share initial weights, image order and input spikes, so they are compared in pairs. Every claim has a smallest \
-             effect of interest: one percentage point of accuracy, 2 % of a ratio, 0.005 cycles per step, half of the \
-             runs.</p><ul><li>It <strong>holds</strong> where the whole interval lies on the claimed side.</li>\
-             <li>It <strong>does not hold</strong> where the interval leaves no room for an effect of interest on that \
-             side, or where between two neighbouring tau it surely goes the other way.</li><li>Where the interval includes both no effect and one of interest, there is <strong>not enough \
-             evidence</strong>, however the mean looks.</li></ul><p>Claim 1 says that there is no effect: it holds where \
-             every interval lies within one percentage point of 0, and does not where one lies wholly outside.</p>",
-        ),
-    );
-    match study.compare.get("claims") {
-        Some(table) => {
-            section.after = claims::table(table);
-            section.after.add("<div class=\"prose muted small\">{}</div>\n", &[&chart::notes(table)]);
-        }
-        None => section.after = chart::missing("Verdicts are", "compare/claims table"),
+/// What was studied, in one line.
+fn eyebrow(study: &Study) -> String {
+    let what = if study.single { "Run" } else { "Study" };
+    let name = match study.runs.first() {
+        Some(run) if study.single => run.name.clone(),
+        Some(_) | None => study.name(),
+    };
+    let mut out = format!("{what} {name} · data set {}", study.setting("dataset"));
+    let conditions = study.shown();
+    let taus: Option<Vec<String>> =
+        conditions.iter().map(|condition| Some(condition.tau?.to_string().replace("inf", "∞"))).collect();
+    match taus {
+        Some(taus) if !taus.is_empty() => out += &format!(" · τ {}", taus.join(", ")),
+        Some(_) => {}
+        None => out += &format!(" · {} conditions", conditions.len()),
     }
-    section
+    let seeds = chart::distinct(study.runs.iter().map(|run| run.seed)).len();
+    match seeds {
+        0 => {}
+        1 => out += " · 1 seed",
+        n => out += &format!(" · {n} seeds"),
+    }
+    out
 }

@@ -2,7 +2,7 @@
 
 /// A fraction as percent with `digits` decimals.
 pub fn percent(x: f64, digits: usize) -> String {
-    minus(format!("{:.digits$} %", 100.0 * x))
+    minus(format!("{:.digits$}\u{a0}%", 100.0 * x))
 }
 
 /// A difference with `digits` decimals and its sign.
@@ -35,20 +35,30 @@ pub fn short(x: f64) -> String {
     }
 }
 
-/// A mean with its standard error: the error to two digits, the mean to the same place.
-pub fn with_error(mean: f64, error: f64) -> (String, String) {
+/// A mean with its error, the error to two digits and the mean to the same place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithError {
+    /// The mean.
+    pub mean: String,
+    /// What stands after `±`.
+    pub error: String,
+    /// The power of ten that both are multiplied by, as ` × 10⁶`; empty for none.
+    pub power: String,
+}
+
+/// A mean with its error as a reader wants it: `0.1058 ± 0.0011`, or `(1.980 ± 0.021) × 10⁶`.
+pub fn with_error(mean: f64, error: f64) -> WithError {
     if !(error > 0.0 && error.is_finite()) {
-        return (plain(mean), plain(error));
+        return WithError { mean: plain(mean), error: plain(error), power: String::new() };
     }
     let magnitude = if mean == 0.0 { 0 } else { mean.abs().log10().floor() as i32 };
     let exponent = if (-4..6).contains(&magnitude) { 0 } else { magnitude };
     let scale = 10f64.powi(exponent);
     let digits = (1 - (error / scale).log10().floor() as i32).clamp(0, 6) as usize;
-    let (mean, error) = (format!("{:.digits$}", mean / scale), format!("{:.digits$}", error / scale));
-    if exponent == 0 {
-        (minus(mean), error)
-    } else {
-        (minus(mean), format!("{error} × 10{}", superscript(exponent)))
+    WithError {
+        mean: minus(format!("{:.digits$}", mean / scale)),
+        error: format!("{:.digits$}", error / scale),
+        power: if exponent == 0 { String::new() } else { format!(" ×\u{a0}10{}", superscript(exponent)) },
     }
 }
 
@@ -78,7 +88,8 @@ fn thousands(digits: &str) -> String {
     out
 }
 
-fn superscript(n: i32) -> String {
+/// A whole number in raised digits.
+pub fn superscript(n: i32) -> String {
     n.to_string()
         .chars()
         .map(|c| match c {
@@ -105,9 +116,13 @@ mod tests {
         assert_eq!(plain(-12345.6), "−12\u{202f}346");
         assert_eq!(short(23.6), "23.6");
         assert_eq!(short(26.0), "26");
-        assert_eq!(with_error(0.10581, 0.00106), ("0.1058".into(), "0.0011".into()));
-        assert_eq!(with_error(1.98e6, 2.1e4), ("1.980".into(), "0.021 × 10⁶".into()));
-        assert_eq!(percent(0.8965, 2), "89.65 %");
+        let parts = |mean, error| {
+            let WithError { mean, error, power } = with_error(mean, error);
+            [mean, error, power]
+        };
+        assert_eq!(parts(0.10581, 0.00106), ["0.1058", "0.0011", ""]);
+        assert_eq!(parts(1.98e6, 2.1e4), ["1.980", "0.021", " ×\u{a0}10⁶"]);
+        assert_eq!(percent(0.8965, 2), "89.65\u{a0}%");
         assert_eq!((signed(-1.23, 1), signed(0.01683, 4)), ("−1.2".into(), "+0.0168".into()));
         assert_eq!(duration(3725.0), "1 h 2 min");
         assert_eq!(duration(59.96), "1 min 0 s");

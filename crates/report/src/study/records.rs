@@ -1,17 +1,24 @@
-//! What a study has left on disk so far, read once: settings, runs, tables. A study that still runs is a study with
-//! less in it.
+//! What a study has left on disk so far, read once: settings, conditions, runs, tables. A study that still
+//! runs is a study with less in it.
 
+use super::coherence::{self, Theory};
+use super::condition::{Condition, arranged};
+use super::tables::{self, Compare, RunTables};
 use leaklab_record::health::{self, Notice};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{Manifest, RecordError, RunFolder, Table, TableError, number_text};
-use std::collections::BTreeMap;
+use leaklab_record::noun::tau_condition;
+use leaklab_record::tables::PlanRow;
+use leaklab_record::{Manifest, RecordError, Role, RunFolder, StudyFolder, TableError, Tau};
 use std::path::{Path, PathBuf};
 
 /// Why the records of a study could not be read, or its page not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The folder holds neither a study nor a run.
-    #[error("{}: neither a study nor a run: it has no study.toml and no run.toml; `leaklab study --out` makes one", path.display())]
+    #[error(
+        "{}: neither a study nor a run: it has no study.toml or run.toml; `leaklab study --out` makes one",
+        path.display()
+    )]
     NotAStudy {
         /// The folder.
         path: PathBuf,
@@ -34,9 +41,6 @@ pub enum ReportError {
     Table(#[from] TableError),
 }
 
-/// Tables of one folder by name.
-pub type Tables = BTreeMap<String, Table>;
-
 /// A study.
 #[derive(Debug, Clone)]
 pub struct Study {
@@ -44,16 +48,20 @@ pub struct Study {
     pub settings: Manifest,
     /// The command that made it, if it was kept.
     pub command: Option<String>,
-    /// Runs that have begun, by tau and seed.
+    /// The conditions, in the order in which they are shown.
+    pub conditions: Vec<Condition>,
+    /// Runs that have begun, by condition and seed.
     pub runs: Vec<Run>,
     /// Runs in all.
     pub planned: usize,
     /// Tables of the comparison.
-    pub compare: Tables,
+    pub compare: Compare,
     /// Tables of the theory.
-    pub theory: Tables,
+    pub theory: Theory,
     /// Seconds spent, by what they were spent on; the one thing on the page that two equal studies differ in.
     pub seconds: Vec<(String, f64)>,
+    /// Whether this is the folder of one run, and no study.
+    pub single: bool,
 }
 
 /// One run.
@@ -61,10 +69,12 @@ pub struct Study {
 pub struct Run {
     /// Name of its folder.
     pub name: String,
-    /// Membrane time constant as tables write it.
-    pub tau: String,
-    /// Seed as text.
-    pub seed: String,
+    /// Name of its condition.
+    pub condition: String,
+    /// Membrane time constant, if its condition is named after that.
+    pub tau: Option<Tau>,
+    /// Seed.
+    pub seed: u64,
     /// Epochs it is to be trained.
     pub planned_epochs: u64,
     /// What was measured after each epoch.
@@ -72,7 +82,7 @@ pub struct Run {
     /// What went wrong.
     pub notices: Vec<Notice>,
     /// Tables of its analyses.
-    pub tables: Tables,
+    pub tables: RunTables,
 }
 
 impl Run {
@@ -80,60 +90,84 @@ impl Run {
     pub fn is_trained(&self) -> bool {
         self.epochs.last().is_some_and(|epoch| epoch.epoch >= self.planned_epochs)
     }
+
+    fn read(folder: &RunFolder) -> Result<Self, ReportError> {
+        let manifest = Manifest::read(&folder.run_toml())?;
+        let text = |key: &str| manifest.text_of(key).unwrap_or_default();
+        let whole = |key: &str| {
+            let value = manifest.settings.get(key).and_then(toml::Value::as_integer);
+            value.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+        };
+        let tau = text("tau").parse::<Tau>().ok();
+        let by_tau = tau.map(tau_condition).unwrap_or_default();
+        let condition = manifest.text_of("condition").unwrap_or_else(|| by_tau.clone());
+        Ok(Run {
+            name: folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            tau: tau.filter(|_| condition == by_tau),
+            condition,
+            seed: whole("seed"),
+            planned_epochs: whole("epochs"),
+            epochs: metrics::read(&folder.metrics())?,
+            notices: health::read(&folder.health())?,
+            tables: RunTables::read(&folder.analysis())?,
+        })
+    }
 }
 
 impl Study {
     /// Reads a study's folder; the folder of a single run is read as a study of one run.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
-        let study_toml = folder.join("study.toml");
-        if !study_toml.is_file() {
-            let run = RunFolder::at(folder);
-            if !run.exists() {
-                return Err(ReportError::NotAStudy { path: folder.to_owned() });
-            }
-            let settings = Manifest::read(&run.run_toml())?;
-            let runs = vec![read_run(&run)?];
-            let (compare, theory) = (Tables::new(), Tables::new());
-            let seconds = training_seconds(&runs);
-            return Ok(Study { settings, command: None, runs, planned: 1, compare, theory, seconds });
+        let study = StudyFolder::at(folder);
+        if !study.exists() {
+            return Self::of_one_run(folder);
         }
-        let settings = Manifest::read(&study_toml)?;
+        let plan = tables::read::<PlanRow>(study.path())?;
+        let compare = Compare::read(&study.compare())?;
         let mut runs = Vec::new();
-        for path in list(&folder.join("runs"))? {
-            let run = RunFolder::at(path);
-            if run.exists() {
-                runs.push(read_run(&run)?);
+        for path in list(&study.runs())? {
+            let folder = RunFolder::at(path);
+            if folder.exists() {
+                runs.push(Run::read(&folder)?);
             }
         }
-        // A folder may hold runs of an earlier, wider list.
-        runs.retain(|run| listed(&settings, "tau", &run.tau) && listed(&settings, "seeds", &run.seed));
-        runs.sort_by(|a, b| {
-            let seed = |run: &Run| run.seed.parse::<u64>().unwrap_or(u64::MAX);
-            order(&a.tau).total_cmp(&order(&b.tau)).then(seed(a).cmp(&seed(b))).then(a.name.cmp(&b.name))
-        });
-        let length = |key: &str| match settings.settings.get(key) {
-            Some(toml::Value::Array(values)) => values.len(),
-            _ => 1,
-        };
-        let planned = (length("tau") * length("seeds")).max(runs.len());
+        // A folder may hold runs of an earlier, wider plan.
+        let planned = plan.as_ref().map_or(runs.len(), |plan| plan.rows.len());
+        if let Some(plan) = &plan {
+            runs.retain(|run| plan.rows.iter().any(|row| row.run == run.name));
+        }
+        let compared = compare.conditions.iter().flat_map(|rows| rows.rows.iter().map(Condition::from));
+        let to_do = plan.iter().flat_map(|rows| rows.rows.iter().map(Condition::from));
+        let begun = runs.iter().map(|run| Condition::new(&run.condition, run.tau, Role::Compared));
+        let conditions = arranged(compared.chain(to_do).chain(begun));
+        let place = |run: &Run| conditions.iter().position(|condition| condition.name == run.condition);
+        runs.sort_by(|a, b| (place(a), a.seed, &a.name).cmp(&(place(b), b.seed, &b.name)));
         let mut seconds = training_seconds(&runs);
-        seconds.extend(read_seconds(&folder.join("times.jsonl")));
+        seconds.extend(read_seconds(&study.times()));
         Ok(Study {
-            command: std::fs::read_to_string(folder.join("command.txt"))
-                .ok()
-                .map(|text| text.trim().to_owned()),
+            settings: Manifest::read(&study.study_toml())?,
+            command: std::fs::read_to_string(study.command()).ok().map(|text| text.trim().to_owned()),
+            conditions,
             runs,
             planned,
-            compare: read_tables(&folder.join("compare"))?,
-            theory: read_tables(&folder.join("theory"))?,
+            compare,
+            theory: coherence::read(&study.theory())?,
             seconds,
-            settings,
+            single: false,
         })
     }
 
-    /// Whether everything that was planned is there.
-    pub fn is_complete(&self) -> bool {
-        self.compare.contains_key("claims") && self.trained() == self.planned
+    fn of_one_run(folder: &Path) -> Result<Self, ReportError> {
+        let run = RunFolder::at(folder);
+        if !run.exists() {
+            return Err(ReportError::NotAStudy { path: folder.to_owned() });
+        }
+        let settings = Manifest::read(&run.run_toml())?;
+        let runs = vec![Run::read(&run)?];
+        let conditions = arranged([Condition::new(&runs[0].condition, runs[0].tau, Role::Baseline)]);
+        let seconds = training_seconds(&runs);
+        let (compare, theory) = (Compare::default(), Theory::new());
+        let (command, planned, single) = (None, 1, true);
+        Ok(Study { settings, command, conditions, runs, planned, compare, theory, seconds, single })
     }
 
     /// Runs that are trained to the end.
@@ -151,40 +185,29 @@ impl Study {
         self.settings.text_of("name").or_else(|| self.settings.text_of("dataset")).unwrap_or_default()
     }
 
-    /// The membrane time constants of the runs, from most to least leak.
-    pub fn taus(&self) -> Vec<String> {
-        let mut taus: Vec<String> = self.runs.iter().map(|run| run.tau.clone()).collect();
-        taus.dedup();
-        taus
+    /// What the other conditions are compared with.
+    pub fn baseline(&self) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.role == Role::Baseline)
     }
 
-    /// The first run of each membrane time constant.
-    pub fn first_of_each_tau(&self) -> Vec<&Run> {
-        let mut found: Vec<&Run> = Vec::new();
-        for run in &self.runs {
-            if found.last().is_none_or(|last| last.tau != run.tau) {
-                found.push(run);
-            }
-        }
-        found
+    /// The conditions that figures show: all but the probes.
+    pub fn shown(&self) -> Vec<&Condition> {
+        self.conditions.iter().filter(|condition| condition.role != Role::Probe).collect()
     }
-}
 
-/// Whether a list of the settings has this value; a setting that is no list excludes nothing.
-fn listed(settings: &Manifest, key: &str, value: &str) -> bool {
-    let text = |item: &toml::Value| match item {
-        toml::Value::Float(x) => number_text(*x),
-        other => other.to_string(),
-    };
-    match settings.settings.get(key) {
-        Some(toml::Value::Array(items)) => items.iter().any(|item| text(item) == value),
-        _ => true,
+    /// The conditions that are judged: shown, and not known to have failed.
+    pub fn learned(&self) -> Vec<&Condition> {
+        self.shown().into_iter().filter(|condition| !condition.failed()).collect()
     }
-}
 
-/// A membrane time constant's place among others: most leak first.
-pub fn order(tau: &str) -> f64 {
-    tau.parse().unwrap_or(f64::INFINITY)
+    /// The first run of each shown condition that has what is asked for.
+    pub fn first_runs<T>(&self, get: impl Fn(&Run) -> Option<&T>) -> Vec<(&Condition, &T)> {
+        let of = |condition: &Condition| {
+            let mut runs = self.runs.iter().filter(|run| run.condition == condition.name);
+            runs.find_map(&get)
+        };
+        self.shown().into_iter().filter_map(|condition| Some((condition, of(condition)?))).collect()
+    }
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
@@ -198,32 +221,6 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     Ok(paths)
-}
-
-fn read_tables(folder: &Path) -> Result<Tables, ReportError> {
-    let mut tables = Tables::new();
-    for path in list(folder)? {
-        if path.extension().is_some_and(|ending| ending == "json") {
-            let table = Table::read(&path)?;
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            tables.insert(name, table);
-        }
-    }
-    Ok(tables)
-}
-
-fn read_run(folder: &RunFolder) -> Result<Run, ReportError> {
-    let manifest = Manifest::read(&folder.run_toml())?;
-    let text = |key: &str| manifest.text_of(key).unwrap_or_default();
-    Ok(Run {
-        name: folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        tau: text("tau"),
-        seed: text("seed"),
-        planned_epochs: manifest.settings.get("epochs").and_then(toml::Value::as_integer).unwrap_or(0) as u64,
-        epochs: metrics::read(&folder.metrics())?,
-        notices: health::read(&folder.health())?,
-        tables: read_tables(&folder.analysis())?,
-    })
 }
 
 fn training_seconds(runs: &[Run]) -> Vec<(String, f64)> {

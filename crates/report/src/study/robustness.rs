@@ -1,11 +1,46 @@
-//! Fig. 3: accuracy against severity, one panel for each noise and scenario.
+//! Fig. 3: accuracy against severity, one panel for each noise and scenario, and beside it the difference to
+//! the baseline in pairs of runs: bands of single conditions may overlap wholly where every pair differs in
+//! the same direction.
 
 use super::chart::{self, hint, number_with};
+use super::condition::Condition;
 use super::records::Study;
-use crate::figure::{Figure, Panel};
+use crate::figure::{Figure, Panel, Series};
 use crate::html::Html;
 use crate::page::Section;
-use serde_json::json;
+use leaklab_record::tables::RobustnessByConditionRow;
+use leaklab_record::{Noise, NoiseKey, Quantity, Rows, Scenario};
+use serde_json::{Value, json};
+
+leaklab_record::row! {
+    /// Accuracy of one condition at one severity of one noise, and its difference to the baseline's.
+    pub struct SeverityRow in "robustness" {
+        /// Kind of noise.
+        noise: Noise [""],
+        /// Where it enters: pixel (before encoding) or channel (added to the spikes).
+        scenario: Scenario [""],
+        /// 0 is clean, 8 the strongest.
+        severity: u64 [""],
+        /// Strength of the noise at this severity.
+        level: f64 [""],
+        /// Condition.
+        condition: String [""],
+        /// Mean accuracy over seeds.
+        mean: f64 ["fraction"],
+        /// Lower end of its 95 % interval; empty with one seed.
+        low: Option<f64> ["fraction"],
+        /// Upper end of the interval.
+        high: Option<f64> ["fraction"],
+        /// Runs.
+        seeds: u64 [""],
+        /// Accuracy minus that of the baseline with the same seed, mean over pairs.
+        difference: Option<f64> ["fraction"],
+        /// Lower end of its 95 % interval; empty with one pair.
+        difference_low: Option<f64> ["fraction"],
+        /// Upper end of the interval.
+        difference_high: Option<f64> ["fraction"],
+    }
+}
 
 /// The section on robustness.
 pub fn section(study: &Study) -> Section {
@@ -14,71 +49,191 @@ pub fn section(study: &Study) -> Section {
         "Robustness",
         "Accuracy under noise",
         Html::markup(
-            "<p>Every network was trained on clean images and is tested here with noise in its input: added to the \
-             pixels before they become spikes (scenario 1), or to the spikes themselves (scenario 2). Severity 0 is \
-             clean, severity 8 meant to be devastating.</p>",
+            "<p>Every network was trained on clean images and is tested here with noise in its input. Noise \
+             is added to the pixels before they become spikes (scenario 1), or to the spikes themselves \
+             (scenario 2). Severity 0 is clean; severity 8 is chosen to be devastating.</p>",
         ),
     );
-    let Some(table) = study.compare.get("robustness_by_tau").filter(|table| !table.rows.is_empty()) else {
-        section.after = chart::missing("Accuracy under noise is", "compare/robustness_by_tau table");
+    let Some(table) = &study.compare.robustness else {
+        section.after = chart::missing("Accuracy under noise is", "compare/robustness_by_condition table");
         return section;
     };
-    let taus = chart::taus(table);
-    let series = chart::tau_series(&taus);
-    let mut settings: Vec<(String, String)> = Vec::new();
-    for row in &table.rows {
-        let text = |column| table.cell(row, column).text().unwrap_or_default().to_owned();
-        let setting = (text("noise"), text("scenario"));
-        if !settings.contains(&setting) {
-            settings.push(setting);
+    let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));
+    let shown = |row: &&RobustnessByConditionRow| conditions.iter().any(|c| c.name == row.condition);
+    let mut data = Rows::new(&table.title, &table.definition);
+    data.rows = table.rows.iter().filter(shown).map(|row| joined(study, row)).collect();
+    let series = chart::series(&conditions);
+    let noises = chart::distinct(data.rows.iter().map(|row| (row.noise, row.scenario)));
+    let paired = data.rows.iter().any(|row| row.difference.is_some());
+    let span = span(&data);
+    let mut panels = Vec::new();
+    for (noise, scenario) in noises {
+        let title = chart::capital(&NoiseKey { noise, scenario }.words());
+        panels.push(Panel::new(&title, accuracy(noise, scenario, &series, &conditions)).with_height(230));
+        if let Some(baseline) = study.baseline().filter(|_| paired) {
+            let spec = difference(noise, scenario, &series, &conditions, span);
+            panels.push(
+                Panel::new(&format!("Difference to {}, in pairs", baseline.title()), spec).with_height(230),
+            );
         }
     }
-    let panels = settings.iter().map(|(noise, scenario)| {
-        let spec = json!({
-            "transform": [{ "filter": { "and": [
-                { "field": "noise", "equal": noise }, { "field": "scenario", "equal": scenario }
-            ] } }],
-            "encoding": {
-                "x": number_with("severity", "noise severity", json!({ "axis": { "tickMinStep": 1, "format": "d" }, "scale": { "nice": false } })),
-                "color": series.colour()
-            },
-            "layer": [
-                {
-                    "mark": { "type": "area", "opacity": 0.16 },
-                    "encoding": {
-                        "y": number_with("low", "accuracy", json!({ "axis": { "format": ".0%" }, "scale": { "domain": [0, 1] } })),
-                        "y2": { "field": "high" }
-                    }
-                },
-                { "mark": { "type": "line" }, "encoding": { "y": { "field": "mean", "type": "quantitative" } } },
-                {
-                    "mark": { "type": "point", "filled": true, "size": 62, "opacity": 1 },
-                    "encoding": {
-                        "y": { "field": "mean", "type": "quantitative" },
-                        "shape": chart::tau_shape(&taus),
-                        "tooltip": [
-                            hint("tau", "τ", ""), hint("severity", "severity", "d"), hint("level", "noise level", ".3~g"),
-                            hint("mean", "accuracy", ".1%"), hint("low", "interval from", ".1%"), hint("high", "to", ".1%"),
-                            hint("seeds", "seeds", "d")
-                        ]
-                    }
-                }
-            ]
-        });
-        Panel::new(&format!("{} noise, {}", chart::capital(noise), chart::scenario_label(scenario)), spec).with_height(250)
+    let pairs = study.baseline().filter(|_| paired).map_or_else(Html::new, |baseline| {
+        Html::fill(
+            "<p>Beside each noise: accuracy minus that of {} with the same seed, which sees the same images \
+             and input spikes. What a pair has in common cancels, so a difference can be clear where the \
+             bands overlap.</p>",
+            &[&baseline.title()],
+        )
     });
-    let panels = panels.collect();
-    section.figures.push(Figure {
-        id: "fig3".to_owned(),
-        title: "Fig. 3 · Accuracy against noise severity".to_owned(),
-        caption: Html::fill(
-            "<p>A curve that stays high is a robust network; bands are the intervals. What a severity stands for is in the tooltip (noise level) and in the settings; the paper does not say \
-             what its levels are, so curves compare within this study only.</p>{}",
-            &[&chart::small_print(table)],
-        ),
-        data: table.clone(),
-        series: Some(series),
-        panels,
-    });
+    section.figures.push(
+        Figure::new(
+            "fig3",
+            "Fig. 3 · Accuracy against noise severity",
+            Html::fill(
+                "<p>A curve that stays high is a robust network. Bands and bars are 95&nbsp;% \
+                 intervals.</p>{}<p>What a severity stands for is in the tooltip (noise level) and in the \
+                 settings. The paper does not say what its levels are, so curves can be compared within this \
+                 study only.</p>{}{}",
+                &[&pairs, &chart::unlearned(study), &chart::small_print(table)],
+            ),
+            &data,
+            panels,
+        )
+        .with_series(series)
+        .with_columns(2),
+    );
     section
+}
+
+/// A row with its difference to the baseline, if both learned.
+fn joined(study: &Study, row: &RobustnessByConditionRow) -> SeverityRow {
+    let quantity = match row.severity {
+        0 => Quantity::Accuracy,
+        severity => {
+            let noise = NoiseKey { noise: row.noise, scenario: row.scenario };
+            Quantity::AccuracyUnder(noise, severity as usize)
+        }
+    };
+    let judged = study.learned().iter().any(|condition| condition.name == row.condition);
+    let baseline = study.baseline().filter(|baseline| judged && !baseline.failed());
+    let contrast = baseline.and_then(|b| study.compare.contrast(&quantity, &row.condition, &b.name));
+    SeverityRow {
+        noise: row.noise,
+        scenario: row.scenario,
+        severity: row.severity,
+        level: row.level,
+        condition: row.condition.clone(),
+        mean: row.mean,
+        low: row.low,
+        high: row.high,
+        seeds: row.seeds,
+        difference: contrast.map(|contrast| contrast.mean),
+        difference_low: contrast.and_then(|contrast| contrast.low),
+        difference_high: contrast.and_then(|contrast| contrast.high),
+    }
+}
+
+fn of(noise: Noise, scenario: Scenario) -> [Value; 2] {
+    let noise = chart::equal(SeverityRow::noise, &noise.to_string());
+    [noise, chart::equal(SeverityRow::scenario, &scenario.to_string())]
+}
+
+fn severity() -> Value {
+    let axis = json!({ "tickMinStep": 1, "format": "d" });
+    number_with(SeverityRow::severity, "noise severity", json!({ "axis": axis, "scale": { "nice": false } }))
+}
+
+fn accuracy(noise: Noise, scenario: Scenario, series: &Series, conditions: &[&Condition]) -> Value {
+    let y = |field: &str| {
+        let more = json!({ "axis": { "format": ".0%" }, "scale": { "domain": [0, 1] } });
+        number_with(field, "accuracy", more)
+    };
+    json!({
+        "transform": of(noise, scenario),
+        "encoding": { "x": severity(), "color": series.colour() },
+        "layer": [
+            {
+                "mark": { "type": "area", "opacity": 0.16 },
+                "encoding": { "y": y(SeverityRow::low), "y2": { "field": SeverityRow::high } }
+            },
+            { "mark": { "type": "line" }, "encoding": { "y": y(SeverityRow::mean) } },
+            {
+                "mark": { "type": "point", "filled": true, "size": 56, "opacity": 1 },
+                "encoding": {
+                    "y": y(SeverityRow::mean),
+                    "shape": chart::shape(conditions),
+                    "tooltip": [
+                        chart::who("condition"), hint(SeverityRow::severity, "severity", "d"),
+                        hint(SeverityRow::level, noise.level_name(), ".3~g"),
+                        hint(SeverityRow::mean, "accuracy", ".1%"),
+                        hint(SeverityRow::low, "interval from", ".1%"), hint(SeverityRow::high, "to", ".1%"),
+                        hint(SeverityRow::seeds, "seeds", "d")
+                    ]
+                }
+            }
+        ]
+    })
+}
+
+/// What differences span, intervals included: one scale for all noises, so that they can be compared.
+fn span(data: &Rows<SeverityRow>) -> [f64; 2] {
+    let ends = data.rows.iter().flat_map(|row| [row.difference, row.difference_low, row.difference_high]);
+    let (low, high) = ends.flatten().fold((0f64, 0f64), |(low, high), x| (low.min(x), high.max(x)));
+    let room = 0.04 * (high - low);
+    [low - room, high + room]
+}
+
+fn difference(
+    noise: Noise,
+    scenario: Scenario,
+    series: &Series,
+    conditions: &[&Condition],
+    span: [f64; 2],
+) -> Value {
+    let y = |field: &str| {
+        let scale = json!({ "domain": span, "nice": false });
+        number_with(
+            field,
+            "difference (percentage points)",
+            json!({ "axis": chart::points_axis(), "scale": scale }),
+        )
+    };
+    let [noise, scenario] = of(noise, scenario);
+    let offset = json!({ "field": SeverityRow::condition, "type": "nominal", "sort": series.values() });
+    // Severities as classes, so that the bars of several conditions stand side by side.
+    let x = json!({
+        "field": SeverityRow::severity, "type": "ordinal", "title": "noise severity",
+        "axis": { "labelAngle": 0 }, "scale": { "paddingInner": 0.3 }
+    });
+    json!({
+        "transform": [noise, scenario, chart::valid(SeverityRow::difference)],
+        "encoding": { "x": x, "xOffset": offset, "color": series.colour() },
+        "layer": [
+            {
+                "data": { "values": [{ "none": 0 }] },
+                "mark": { "type": "rule", "color": "@rule", "strokeWidth": 1.5 },
+                "encoding": { "y": y("none"), "x": null, "xOffset": null, "color": null }
+            },
+            {
+                "transform": [chart::valid(SeverityRow::difference_low)],
+                "mark": { "type": "rule", "strokeWidth": 2 },
+                "encoding": {
+                    "y": y(SeverityRow::difference_low), "y2": { "field": SeverityRow::difference_high }
+                }
+            },
+            {
+                "mark": { "type": "point", "filled": true, "size": 46, "opacity": 1 },
+                "encoding": {
+                    "y": y(SeverityRow::difference),
+                    "shape": chart::shape(conditions),
+                    "tooltip": [
+                        chart::who("condition"), hint(SeverityRow::severity, "severity", "d"),
+                        hint(SeverityRow::difference, "difference", "+.1%"),
+                        hint(SeverityRow::difference_low, "interval from", "+.1%"),
+                        hint(SeverityRow::difference_high, "to", "+.1%")
+                    ]
+                }
+            }
+        ]
+    })
 }

@@ -1,10 +1,13 @@
-//! What it takes to do the study again: the command, every setting, the version; and, apart from all else, the times.
+//! What it takes to do the study again: the command, every setting, the version; and, apart from all else,
+//! the times.
 
+use super::chart;
 use super::number;
 use super::records::Study;
+use super::typeset;
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::number_text;
+use leaklab_record::{Role, number_text};
 
 /// The section on settings.
 pub fn section(study: &Study) -> Section {
@@ -13,15 +16,19 @@ pub fn section(study: &Study) -> Section {
         "Settings",
         "How to do it again",
         Html::markup(
-            "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any number of threads \
-             and however often the study was interrupted.</p>",
+            "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any \
+             number of threads and however often the study was interrupted.</p>",
         ),
     );
-    let command = study.command.clone().unwrap_or_else(|| "leaklab study study.toml".to_owned());
-    section.after.add(
-        "<div class=\"copyable\"><pre><code>{}</code></pre><button type=\"button\" class=\"copy\">Copy</button></div>\n",
-        &[&command],
-    );
+    if !study.single {
+        let command = study.command.clone().unwrap_or_else(|| "leaklab study study.toml".to_owned());
+        section.after.add(
+            "<div class=\"copyable\"><pre><code>{}</code></pre>\
+             <button type=\"button\" class=\"copy\">Copy</button></div>\n",
+            &[&command],
+        );
+    }
+    section.after.push(&conditions(study));
     let mut items = Html::new();
     let mut item = |name: &str, value: &str| items.add("<dt>{}</dt><dd>{}</dd>\n", &[&name, &value]);
     for (key, value) in &study.settings.settings {
@@ -31,6 +38,8 @@ pub fn section(study: &Study) -> Section {
                     item(&format!("{key}.{name}"), &text(value));
                 }
             }
+            // Lists of tables are the conditions, which stand above.
+            toml::Value::Array(values) if values.iter().any(toml::Value::is_table) => {}
             value => item(key, &text(value)),
         }
     }
@@ -38,12 +47,45 @@ pub fn section(study: &Study) -> Section {
     item("runs", &format!("{} of {} trained", study.trained(), study.planned));
     section.after.add("<dl class=\"settings\">{}</dl>\n", &[&items]);
     section.after.add(
-        "<details><summary>The whole study file</summary><div class=\"copyable\"><pre><code>{}</code></pre>\
-         <button type=\"button\" class=\"copy\">Copy</button></div></details>\n",
+        "<details><summary>The whole settings file</summary><div \
+         class=\"copyable\"><pre><code>{}</code></pre><button type=\"button\" \
+         class=\"copy\">Copy</button></div></details>\n",
         &[&study.settings.text],
     );
     section.after.push(&times(study));
     section
+}
+
+/// The conditions: what they are to the study and what sets them apart.
+fn conditions(study: &Study) -> Html {
+    if study.single || study.conditions.is_empty() {
+        return Html::new();
+    }
+    let rows = Html::join(study.conditions.iter().map(|condition| {
+        let role = match condition.role {
+            Role::Baseline => "baseline: the others are compared with it",
+            Role::Compared => "compared with the baseline",
+            Role::Probe => "probe: trained for claim 7 only",
+        };
+        let differs = if condition.differs.is_empty() { "–" } else { &condition.differs };
+        let learned = match condition.learned {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "–",
+        };
+        let runs = study.runs.iter().filter(|run| run.condition == condition.name).count();
+        Html::fill(
+            "<tr><th scope=\"row\"><span class=\"swatch\" data-colour=\"{}\"></span>{}</th><td \
+             data-label=\"Role\">{}</td><td data-label=\"Differs in\">{}</td><td class=\"number\" \
+             data-label=\"Runs\">{}</td><td data-label=\"Learned\">{}</td></tr>\n",
+            &[&condition.look.colour, &condition.title(), &role, &typeset::html(differs), &runs, &learned],
+        )
+    }));
+    Html::fill(
+        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th></th><th>Role</th><th>Differs in</th>\
+         <th class=\"number\">Runs</th><th>Learned</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
+        &[&chart::table_heading("Conditions"), &rows],
+    )
 }
 
 /// The one element in which the pages of two equal studies differ.

@@ -1,99 +1,98 @@
 //! The paper's Table 1 with our numbers, and the paper's beside them where data set and network are its own.
 
+use super::chart::{self, capital};
+use super::condition::Condition;
 use super::number;
 use super::records::Study;
-use super::{chart, records};
 use crate::html::Html;
 use crate::page::Section;
-use crate::palette;
-use leaklab_record::{Cell, Table};
+use leaklab_record::tables::Table1Row;
+use leaklab_record::{Quantity, Unit};
 
 /// The section with Table 1.
 pub fn section(study: &Study) -> Section {
     let mut section = Section::new("table1", "Table 1", "The trained networks in numbers", Html::new());
-    let Some(table) = study.compare.get("table1").filter(|table| !table.rows.is_empty()) else {
+    let Some(table) = &study.compare.table1 else {
         section.after = chart::missing("Table 1 is", "compare/table1 table");
         return section;
     };
-    let mut taus = chart::distinct(table, "tau");
-    taus.sort_by(|a, b| records::order(a).total_cmp(&records::order(b)));
-    let published = table.rows.iter().any(|row| table.cell(row, "paper").number().is_some());
-    let head = Html::join(taus.iter().enumerate().map(|(i, tau)| {
-        Html::fill(
-            "<th class=\"number\"><span class=\"swatch\" data-colour=\"{}\"></span>{}</th>",
-            &[&palette::tau(tau, i), &palette::tau_label(tau)],
-        )
-    }));
+    let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));
     let mut body = Html::new();
-    for quantity in chart::distinct(table, "quantity") {
-        let cells = Html::join(taus.iter().map(|tau| {
+    for (quantity, factor) in chart::distinct(table.rows.iter().map(|row| (&row.quantity, row.factor))) {
+        let cells = Html::join(conditions.iter().map(|condition| {
             let row = table.rows.iter().find(|row| {
-                table.cell(row, "quantity").text() == Some(&quantity)
-                    && table.cell(row, "tau").text() == Some(tau)
+                row.quantity == *quantity && row.factor == factor && row.condition == condition.name
             });
-            row.map_or_else(
-                || Html::markup("<td class=\"number\">–</td>"),
-                |row| cell(table, row, &quantity, tau),
-            )
+            cell(condition, row)
         }));
-        body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(&quantity), &cells]);
+        body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(quantity, factor), &cells]);
     }
-    let note = if published {
+    let paper = if table.rows.iter().any(|row| row.paper.is_some()) {
         Html::markup("<p>Small print in a cell is the paper's value for the same data set and network.</p>")
     } else {
         Html::new()
     };
     section.after = Html::fill(
-        "<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n\
-         <div class=\"prose muted small\">{}{}</div>\n",
-        &[&chart::stack_class(&taus), &head, &body, &note, &chart::small_print(table)],
+        "<div class=\"scroll\"><table \
+         class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n<div \
+         class=\"prose muted small\"><p>After ± stands the standard error over seeds, as in the paper; \
+         brackets and bars elsewhere on this page are 95&nbsp;% intervals.</p>{}{}{}</div>\n",
+        &[
+            &chart::stack_class(conditions.len()),
+            &chart::head(&conditions),
+            &body,
+            &paper,
+            &chart::unlearned(study),
+            &chart::small_print(table),
+        ],
     );
     section
 }
 
-fn cell(table: &Table, row: &[Cell], quantity: &str, tau: &str) -> Html {
-    let percent = matches!(quantity, "accuracy" | "spike_rate");
-    let range = |text: &str| Html::fill(" <span class=\"range\">± {}</span>", &[&text]);
-    let (mean, error) = match (table.cell(row, "mean").number(), table.cell(row, "standard_error").number()) {
-        (Some(mean), Some(error)) if percent => {
-            (format!("{:.2}", 100.0 * mean), range(&format!("{:.2} %", 100.0 * error)))
-        }
-        (Some(mean), Some(error)) => {
-            let (mean, error) = number::with_error(mean, error);
-            (mean, range(&error))
-        }
-        (Some(mean), None) => (value(quantity, mean), Html::new()),
-        (None, _) => ("–".to_owned(), Html::new()),
-    };
-    let paper = match table.cell(row, "paper").number() {
-        Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&value(quantity, paper)]),
-        None => Html::new(),
-    };
+fn cell(condition: &Condition, row: Option<&Table1Row>) -> Html {
+    let value = row.and_then(|row| Some((row, row.mean?))).map_or_else(
+        || Html::markup("–"),
+        |(row, mean)| {
+            let (mean, error) = (mean * row.factor, row.standard_error.map(|error| error * row.factor));
+            Html::fill("{}{}", &[&with_error(row.unit, mean, error), &published(row)])
+        },
+    );
+    let class = if condition.failed() { "number muted" } else { "number" };
     Html::fill(
-        "<td class=\"number\" data-label=\"{}\"><span>{}{}{}</span></td>",
-        &[&palette::tau_label(tau), &mean, &error, &paper],
+        "<td class=\"{}\" data-label=\"{}\"><span>{}</span></td>",
+        &[&class, &condition.label(), &value],
     )
 }
 
-/// A value of Table 1 as the paper writes it.
-pub fn value(quantity: &str, x: f64) -> String {
-    match quantity {
-        "accuracy" | "spike_rate" => number::percent(x, 2),
-        _ => number::plain(x),
+fn with_error(unit: Unit, mean: f64, error: Option<f64>) -> Html {
+    let Some(error) = error else { return Html::text(&value(unit, mean)) };
+    if unit == Unit::Fraction {
+        let [mean, error] = [mean, error].map(|x| format!("{:.2}", 100.0 * x));
+        return Html::fill("{} <span class=\"range\">± {}&nbsp;%</span>", &[&mean, &error]);
+    }
+    let number::WithError { mean, error, power } = number::with_error(mean, error);
+    let both = Html::fill("{} <span class=\"range\">± {}</span>", &[&mean, &error]);
+    if power.is_empty() {
+        both
+    } else {
+        Html::fill("<span class=\"powered\">({})</span>{}", &[&both, &power])
     }
 }
 
-/// A quantity of Table 1 in words.
-pub fn label(quantity: &str) -> String {
-    match quantity {
-        "accuracy" => "Accuracy, clean",
-        "test_sse" => "SSE, test",
-        "test_sse_times_32" => "SSE, test × 32 (the paper's scale)",
-        "train_sse" => "SSE, training",
-        "train_sse_times_32" => "SSE, training × 32 (the paper's scale)",
-        "spike_rate" => "Spikes per neuron and step",
-        "synops" => "Synaptic operations per image",
-        other => other,
+fn published(row: &Table1Row) -> Html {
+    match row.paper {
+        Some(paper) => Html::fill("<span class=\"paper\">paper {}</span>", &[&value(row.unit, paper)]),
+        None => Html::new(),
     }
-    .to_owned()
+}
+
+/// A value of Table 1 as the paper writes it.
+fn value(unit: Unit, x: f64) -> String {
+    if unit == Unit::Fraction { number::percent(x, 2) } else { number::plain(x) }
+}
+
+/// A row of Table 1 in words.
+fn label(quantity: &Quantity, factor: f64) -> String {
+    let words = capital(&quantity.words());
+    if factor == 1.0 { words } else { format!("{words}, × {} (the paper's scale)", number::short(factor)) }
 }

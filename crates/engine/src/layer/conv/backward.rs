@@ -1,8 +1,9 @@
-//! The backward pass: `d` of a chunk of outputs in frames, a tile of steps at a time, walked by the input's events.
+//! The backward pass: `d` of a chunk of outputs in frames, a tile of steps at a time, walked by the input's
+//! events.
 
-use super::super::spike_derivatives;
 use super::{Conv, ConvWorkspace};
 use crate::events::{Events, Geometry};
+use crate::neuron::spiking::{Fade, spike_derivatives};
 use crate::simd::backward::{Cell, ConvWalk, ConvWeights};
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::Spikes;
@@ -71,7 +72,7 @@ impl Conv {
                             let first = geometry.list(tile, window, 0, 0);
                             let every = geometry.tile_steps;
                             let cell = Cell {
-                                frames,
+                                frames: &frames[geometry.origin(window)..],
                                 stride,
                                 offsets: &events.offsets[first..first + channels * every + 1],
                                 every,
@@ -95,51 +96,21 @@ impl Conv {
     }
 }
 
-/// Writes `d` of the neurons of a chunk that fired at a step: the spike derivative times the loss derivative of the
-/// spike.
+/// Writes `d` of the neurons of a chunk that fired at a step: the spike derivative times the loss derivative
+/// of the spike.
 ///
 /// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
 fn scatter(up: &Upstream, d: &mut [Row], derivatives: &[Row], chunk: usize, tile: usize, step: usize) {
     let (events, geometry) = (up.events, up.events.geometry);
-    let origin = step * geometry.frame();
     for lane in 0..16.min(geometry.shape.channels - 16 * chunk) {
         for window in 0..geometry.windows {
+            let d = &mut d[geometry.origin(window)..];
+            let derivatives = &derivatives[geometry.origin(window)..];
             let range = events.range(tile, window, 16 * chunk + lane, step..step + 1);
             for (&position, &gradient) in events.positions[range.clone()].iter().zip(&up.gradient[range]) {
-                let at = usize::from(position) - origin;
+                let at = usize::from(position) - step * geometry.frame();
                 d[at][lane] = derivatives[at][lane] * gradient;
             }
-        }
-    }
-}
-
-/// Lets `d` decay from one step to the step before: what neurons that did not fire are left with.
-struct Fade<'a> {
-    frames: &'a mut [Row],
-    /// Rows of a frame.
-    frame: usize,
-    /// The frame of the step after.
-    from: usize,
-    /// The frame of the step, which may be the same.
-    to: usize,
-    decay: f32,
-}
-
-impl Kernel for Fade<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let Fade { frames, frame, from, to, decay } = self;
-        if from == to && decay == 1.0 {
-            return;
-        }
-        let factor = V::splat(decay);
-        let (from, to) = (from * frame, to * frame);
-        assert!(from.max(to) + frame <= frames.len());
-        for i in 0..frame {
-            let d = V::load(&frames[from + i]).mul(factor);
-            d.store(&mut frames[to + i]);
         }
     }
 }

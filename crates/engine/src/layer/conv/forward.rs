@@ -1,24 +1,16 @@
 //! The forward pass: lists of events merged over the nine taps, summed with the neuron fused in.
 
 use super::super::total_squares;
-use super::{BLOCK, Conv, ConvWorkspace};
-use crate::events::{Compact, make_room};
-use crate::simd::forward::{Append, CodeForward, ConvForward, Dynamics, Neurons, Outlet, ROW};
+use super::{Conv, ConvWorkspace};
+use crate::events::make_room;
+use crate::neuron::spiking::{Dynamics, Neurons};
+use crate::simd::forward::{CodeForward, ConvForward, Outlet};
+use crate::simd::lists::{BLOCK, Compact, MOST, Merged, PAD};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
 /// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
 const STRIP: usize = 32;
-
-/// Row numbers (times [`ROW`]) of each `[pixel of the strip][step]`, padded.
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    list: Vec<u16>,
-    offsets: Vec<u32>,
-    /// One output row's columns: the events of the three input rows, `[column][step]`.
-    columns: Vec<u16>,
-    column_offsets: Vec<u32>,
-}
 
 /// What comes into a convolution.
 pub(crate) enum ConvInput<'a> {
@@ -63,6 +55,21 @@ impl Conv {
         total_squares(&workspace.squares, squares);
     }
 
+    /// Rows of pixels whose lists are made at a time.
+    fn strip_rows(&self) -> usize {
+        (STRIP / self.output.width).max(1)
+    }
+
+    /// Most steps for which 32 bits number the entries of a strip's lists, whoever fires.
+    pub fn most_steps(&self) -> usize {
+        let Shape { height, width, .. } = self.input;
+        let longest = height.min(3) * width.min(3) * self.block_size() + PAD;
+        match self.code_bits() {
+            Some(_) => usize::MAX,
+            None => MOST / (self.strip_rows().min(height) * width * longest),
+        }
+    }
+
     fn forward_spikes(
         &self,
         isa: Isa,
@@ -79,14 +86,13 @@ impl Conv {
             let words = BLOCK / 64;
             compact.build(isa, spikes, keep, block * words..spikes.words_per_step().min((block + 1) * words));
         }
-        let strip = (STRIP / width).max(1);
+        let strip = self.strip_rows();
         let words_per_step = out.words_per_step();
         for top in (0..self.output.height).step_by(strip) {
             let rows = top..self.output.height.min(top + strip);
             let pixels = rows.len() * width;
             for (compact, merged) in workspace.compact.iter().zip(&mut workspace.merged).take(blocks) {
-                let (shape, size) = (self.input, self.block_size());
-                dispatch(isa, Merge { compact, merged, shape, steps, size, rows: rows.clone() });
+                merged.build(isa, compact, self.input, self.block_size(), rows.clone());
             }
             if blocks > 1 {
                 make_room(&mut workspace.partial, pixels * steps * self.vectors);
@@ -102,8 +108,7 @@ impl Conv {
                     by_vectors!(self.vectors, N => {
                         let kernel = ConvForward::<N> {
                             rows: &self.tiles[(chunk * blocks + block) * len..][..len],
-                            list: &merged.list,
-                            offsets: &merged.offsets,
+                            lists: merged,
                             partial: &mut workspace.partial,
                             first: block == 0,
                             last: block + 1 == blocks,
@@ -141,7 +146,7 @@ impl Conv {
                 let len = (3 << bits) * self.vectors;
                 let tables = &self.tiles[chunk * len..][..len];
                 by_vectors!(self.vectors, N => {
-                    dispatch(isa, CodeForward::<N> { tables, bits, codes, out: &mut outlet });
+                    dispatch(isa, CodeForward::<N> { tables, codes, out: &mut outlet });
                 });
             }
         }
@@ -183,70 +188,8 @@ impl Work for Codes<'_> {
     }
 }
 
-/// Merges the lists of each output pixel's neighbours, first down the columns, then across: every column
-/// serves three pixels.
-struct Merge<'a> {
-    compact: &'a Compact,
-    merged: &'a mut Merged,
-    shape: Shape,
-    steps: usize,
-    /// Channels of a block.
-    size: usize,
-    rows: std::ops::Range<usize>,
-}
-
-impl Kernel for Merge<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let Merged { list, offsets, columns, column_offsets } = self.merged;
-        let (height, width, steps, size) = (self.shape.height, self.shape.width, self.steps, self.size);
-        offsets.clear();
-        offsets.push(0);
-        for y in self.rows {
-            column_offsets.clear();
-            column_offsets.push(0);
-            // The neighbours at -1, 0 and 1, those outside as number `end`, and the offset of their weight rows.
-            let around = |at: usize, end: usize, taps: usize| {
-                [0, 1, 2].map(|tap| ((at + tap).wrapping_sub(1).min(end), (tap * taps * size * ROW) as u16))
-            };
-            let rows = around(y, height, 1);
-            for x in 0..width {
-                let outside = height * width;
-                let first = |v: usize| if v == height { outside } else { v * width + x };
-                Append {
-                    source: &self.compact.channels,
-                    starts: self.compact.offsets(),
-                    target: columns,
-                    ends: column_offsets,
-                    neighbours: rows.map(|(v, offset)| (first(v) * steps, offset)),
-                    steps,
-                    longest: 3 * size,
-                }
-                .append::<V>(None);
-            }
-            // What lies outside is empty.
-            let end = *column_offsets.last().expect("it holds at least the start");
-            column_offsets.resize(column_offsets.len() + steps, end);
-            for x in 0..width {
-                Append {
-                    source: columns,
-                    starts: column_offsets,
-                    target: list,
-                    ends: offsets,
-                    neighbours: around(x, width, 3).map(|(u, offset)| (u * steps, offset)),
-                    steps,
-                    longest: 9 * size,
-                }
-                .append::<V>(Some((9 * size * ROW) as u16));
-            }
-        }
-    }
-}
-
-/// The first layer on real values: dense. Products and sums are separate, as in every forward pass, so that the
-/// spikes are the same in every instruction set.
+/// The first layer on real values: dense. Products and sums are separate, as in every forward pass, so that
+/// the spikes are the same in every instruction set.
 struct RealForward<'a> {
     conv: &'a Conv,
     dynamics: Dynamics,

@@ -1,12 +1,12 @@
 //! 3x3 convolution of spiking neurons.
 //!
-//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks of up to 128
-//! input channels; the lists of a strip of rows serve all output channels, and a tile of weights (one block,
-//! one chunk of outputs) stays in the nearest cache while the strip is walked. Backward, see
+//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks
+//! of up to 128 input channels; the lists of a strip of rows serve all output channels, and a tile of weights
+//! (one block, one chunk of outputs) stays in the nearest cache while the strip is walked. Backward, see
 //! `simd::backward`.
 //!
-//! The first layer's ternary input comes as twice the channels, and its weights as `[W, -W]`: a spike of -1 is
-//! an event like any other.
+//! The first layer's ternary input comes as twice the channels, and its weights as `[W, -W]`: a spike of -1
+//! is an event like any other.
 
 mod backward;
 mod forward;
@@ -14,7 +14,7 @@ mod forward;
 pub(crate) use backward::{ConvEvents, Upstream};
 pub(crate) use forward::ConvInput;
 
-use crate::events::Compact;
+use crate::simd::lists::{BLOCK, Compact, Merged};
 use crate::simd::{Isa, Row};
 use crate::spikes::Shape;
 use rayon::prelude::*;
@@ -22,13 +22,13 @@ use rayon::prelude::*;
 /// Bits of the longest code of a column of three pixels that is looked up rather than walked.
 const LONGEST_CODE: usize = 9;
 
-/// Input channels of a forward tile: as many as sixteen bits can number the rows of.
-const BLOCK: usize = 128;
-
-/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, no more than the layer
-/// has, and half as many where a block has twice the channels, so that a tile is not larger.
+/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, no more than
+/// the layer has, and half as many where a block has twice the channels, so that a tile is not larger.
 fn chunk_vectors(isa: Isa, inputs: usize, outputs: usize) -> usize {
-    let most = if isa == Isa::Avx512 && inputs <= BLOCK / 2 { 4 } else { 2 };
+    let most = match isa {
+        Isa::Avx512 if inputs <= BLOCK / 2 => 4,
+        Isa::Avx512 | Isa::Avx2 | Isa::Portable => 2,
+    };
     outputs.div_ceil(16).next_power_of_two().min(most)
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Conv {
     signed: bool,
     /// Vectors in a forward chunk: 1, 2 or 4.
     vectors: usize,
-    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, taps by columns; or,
-    /// where the input is coded, `[chunk][column of the kernel][code][vectors]`.
+    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, taps by
+    /// columns; or, where the input is coded, `[chunk][column of the kernel][code][vectors]`.
     tiles: Vec<Row>,
     /// `[chunk of 16][input channel][9 taps, last first]`.
     walk: Vec<[Row; 9]>,
@@ -53,7 +53,7 @@ pub(crate) struct Conv {
 #[derive(Debug, Default)]
 pub(crate) struct ConvWorkspace {
     compact: Vec<Compact>,
-    merged: Vec<forward::Merged>,
+    merged: Vec<Merged>,
     partial: Vec<Row>,
     squares: Vec<Row>,
     frames: Vec<Row>,
@@ -109,7 +109,8 @@ impl Conv {
         self.walk.len()
     }
 
-    /// Writes weights `[out, in, 3, 3]` to the forward tiles and the backward rows, sixteen outputs at a time.
+    /// Writes weights `[out, in, 3, 3]` to the forward tiles and the backward rows, sixteen outputs at a
+    /// time.
     pub fn pack(&mut self, weights: &[f32]) {
         let (size, rows, real) = (self.block_size(), self.tile_rows(), self.real_channels());
         let (vectors, bits, channels) = (self.vectors, self.code_bits(), self.input.channels);

@@ -3,53 +3,42 @@
 use super::{RunRecord, compare};
 use crate::analysis::AnalysisError;
 use crate::run::read_config;
-use leaklab_record::{RecordError, RunFolder, Table, health, metrics};
-use std::collections::BTreeMap;
+use leaklab_record::{RecordError, Row, Rows, RunFolder, Table, TableError, health, metrics};
 use std::path::{Path, PathBuf};
 
 /// Reads a run's settings, metrics, notices and tables.
 pub fn load(path: &Path) -> Result<RunRecord, AnalysisError> {
-    let folder = RunFolder::open(path)?;
-    let config = read_config(&folder)?;
-    let mut tables = BTreeMap::new();
-    for path in table_files(&folder.analysis())? {
-        let table = Table::read(&path)?;
-        tables.insert(table.name.clone(), table);
+    fn rows<R: Row>(folder: &Path) -> Result<Vec<R>, TableError> {
+        Ok(Rows::read(folder)?.map_or_else(Vec::new, |table: Rows<R>| table.rows))
     }
+    let folder = RunFolder::open(path)?;
+    let analysis = folder.analysis();
     let name =
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     Ok(RunRecord {
         name,
-        tau: config.tau,
-        seed: config.seed,
-        dataset: config.dataset,
-        network: config.network.to_string(),
-        classes: config.network.classes(),
+        config: read_config(&folder)?,
         epochs: metrics::read(&folder.metrics())?,
         notices: health::read(&folder.health())?,
-        tables,
+        robustness: rows(&analysis)?,
+        correctness: rows(&analysis)?,
+        robustness_summary: rows(&analysis)?,
+        generalisation_summary: rows(&analysis)?,
+        activity: rows(&analysis)?,
+        activity_summary: rows(&analysis)?,
+        critical_summary: rows(&analysis)?,
     })
 }
 
-/// The JSON tables in a folder, in order of name; none if there is no folder yet.
-fn table_files(folder: &Path) -> Result<Vec<PathBuf>, RecordError> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(RecordError::io(folder, "cannot be read"))?,
-    };
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
-        .collect();
-    files.sort();
-    Ok(files)
-}
-
-/// Compares the runs in folders and writes the tables into `out`.
-pub fn compare_folders(runs: &[PathBuf], out: &Path) -> Result<Vec<Table>, AnalysisError> {
+/// Compares the runs in folders and writes the tables into `out`. `baseline` names the condition that others
+/// are compared with; the one with the least leak if not said.
+pub fn compare_folders(
+    runs: &[PathBuf],
+    baseline: Option<&str>,
+    out: &Path,
+) -> Result<Vec<Table>, AnalysisError> {
     let records = runs.iter().map(|path| load(path)).collect::<Result<Vec<_>, _>>()?;
-    let tables = compare(&records)?;
+    let tables = compare(&records, baseline)?;
     std::fs::create_dir_all(out).map_err(RecordError::io(out, "cannot be written"))?;
     tables.iter().try_for_each(|table| table.write(out))?;
     Ok(tables)

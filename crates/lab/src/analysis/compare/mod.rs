@@ -1,42 +1,77 @@
-//! Several runs (tau x seed) side by side: means over seeds, paired differences between tau, the claims.
+//! Several runs (conditions x seeds) side by side: means over seeds, paired contrasts between conditions, the
+//! claims.
 //!
-//! Reads only what the runs' own analyses wrote, so it takes no time and can be repeated. Runs of one seed share
-//! initial weights, image order and input spikes: tau are compared pair by pair, seed by seed.
+//! Reads only what the runs' own analyses wrote, so it takes no time and can be repeated. Runs of one seed
+//! share initial weights, image order and input spikes: conditions are compared pair by pair, seed by seed.
 
-mod contrasts;
+mod conditions;
 mod load;
-mod series;
 mod tables;
+mod values;
 
+pub use conditions::Group;
 pub use load::{compare_folders, load};
+pub use values::Comparison;
 
-use super::claims::{self, Evidence};
+use super::claims;
+use crate::config::RunConfig;
 use leaklab_record::health::Notice;
 use leaklab_record::metrics::Epoch;
-use leaklab_record::{Table, number_text};
-use std::collections::BTreeMap;
+use leaklab_record::tables::{
+    ActivityRow, ActivitySummaryRow, CorrectnessRow, CriticalSummaryRow, GeneralisationSummaryRow,
+    RobustnessRow, RobustnessSummaryRow,
+};
+use leaklab_record::{RunKey, Table};
 
 /// What a comparison needs to know of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// Name of the run's folder.
     pub name: String,
-    /// Membrane time constant in steps; infinite without leak.
-    pub tau: f64,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Data set.
-    pub dataset: String,
-    /// Network notation.
-    pub network: String,
-    /// Number of classes.
-    pub classes: usize,
+    /// Its settings.
+    pub config: RunConfig,
     /// Lines of `metrics.jsonl`.
     pub epochs: Vec<Epoch>,
     /// Lines of `health.jsonl`.
     pub notices: Vec<Notice>,
-    /// Tables of `analysis/` by name.
-    pub tables: BTreeMap<String, Table>,
+    /// Table `robustness`.
+    pub robustness: Vec<RobustnessRow>,
+    /// Table `correctness`.
+    pub correctness: Vec<CorrectnessRow>,
+    /// Table `robustness_summary`.
+    pub robustness_summary: Vec<RobustnessSummaryRow>,
+    /// Table `generalisation_summary`.
+    pub generalisation_summary: Vec<GeneralisationSummaryRow>,
+    /// Table `activity`.
+    pub activity: Vec<ActivityRow>,
+    /// Table `activity_summary`.
+    pub activity_summary: Vec<ActivitySummaryRow>,
+    /// Table `critical_frequency_summary`.
+    pub critical_summary: Vec<CriticalSummaryRow>,
+}
+
+impl RunRecord {
+    /// A run of which nothing but its settings is known.
+    pub fn new(config: RunConfig) -> Self {
+        RunRecord {
+            name: config.folder_name(),
+            config,
+            epochs: Vec::new(),
+            notices: Vec::new(),
+            robustness: Vec::new(),
+            correctness: Vec::new(),
+            robustness_summary: Vec::new(),
+            generalisation_summary: Vec::new(),
+            activity: Vec::new(),
+            activity_summary: Vec::new(),
+            critical_summary: Vec::new(),
+        }
+    }
+
+    /// Which run it is.
+    pub fn key(&self) -> RunKey {
+        self.config.key()
+    }
 }
 
 /// Why runs cannot be compared.
@@ -45,7 +80,7 @@ pub enum CompareError {
     /// Nothing was given.
     #[error("there is no run to compare; give at least one run folder")]
     NoRuns,
-    /// Runs differ in something other than tau and seed.
+    /// Runs are of different data sets or networks.
     #[error(
         "{a} and {b} differ in {key} ({value_a}, {value_b}); only runs of one data set and network compare"
     )]
@@ -61,53 +96,38 @@ pub enum CompareError {
         /// Its value in the other.
         value_b: String,
     },
-    /// Two runs have the same tau and seed.
-    #[error("{a} and {b} both have tau {tau} and seed {seed}; give one of them")]
+    /// Two runs have the same condition and seed.
+    #[error(
+        "{a} and {b} are both '{condition}' with seed {seed}; give one of them, or name their conditions"
+    )]
     Twice {
         /// The one run.
         a: String,
         /// The other.
         b: String,
-        /// Their tau.
-        tau: String,
+        /// Their condition.
+        condition: String,
         /// Their seed.
         seed: u64,
+    },
+    /// No run is of the condition that should be the baseline.
+    #[error("no run is of the condition '{name}', which others should be compared with; there are {known}")]
+    NoBaseline {
+        /// The name.
+        name: String,
+        /// The conditions there are.
+        known: String,
     },
 }
 
 /// Compares runs and judges the claims; the tables are to be written into the study's `compare` folder.
-pub fn compare(runs: &[RunRecord]) -> Result<Vec<Table>, CompareError> {
+pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>, CompareError> {
     check(runs)?;
-    let mut runs: Vec<&RunRecord> = runs.iter().collect();
-    runs.sort_by(|a, b| a.tau.total_cmp(&b.tau).then(a.seed.cmp(&b.seed)));
-    let mut taus: Vec<String> = runs.iter().map(|run| number_text(run.tau)).collect();
-    taus.dedup();
-    let series = series::gather(&runs, &taus);
-    let differences = contrasts::contrasts(&runs, &taus, &series, false);
-    let ratios = contrasts::contrasts(&runs, &taus, &series, true);
-    let run_table = tables::run_table(&runs);
-    let claims = claims::judge(&Evidence {
-        dataset: &runs[0].dataset,
-        network: &runs[0].network,
-        taus: &taus,
-        differences: &differences,
-        ratios: &ratios,
-        runs: &run_table,
-    });
-    let mut tables = vec![
-        tables::table1(runs[0], &taus, &series),
-        tables::robustness_by_tau(&runs, &taus),
-        tables::generalisation_by_tau(&runs, &taus),
-        tables::equal_train_sse(&runs, &taus),
-        tables::norm_by_tau(&taus, &series),
-        tables::critical_by_tau(&runs, &taus, &series),
-        tables::tradeoff(&taus, &series),
-        differences,
-        ratios,
-        run_table,
-        claims,
-    ];
-    if let Some(note) = seeds_note(&runs, &taus) {
+    let comparison = Comparison::new(runs, baseline)?;
+    let (claims, answer) = claims::judge(&comparison);
+    let mut tables = tables::all(&comparison);
+    tables.extend([claims.table(), answer.table()]);
+    if let Some(note) = seeds_note(&comparison) {
         tables.iter_mut().for_each(|table| table.notes.push(note.clone()));
     }
     Ok(tables)
@@ -116,33 +136,37 @@ pub fn compare(runs: &[RunRecord]) -> Result<Vec<Table>, CompareError> {
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
     let first = runs.first().ok_or(CompareError::NoRuns)?;
     for (i, run) in runs.iter().enumerate() {
-        for (key, a, b) in
-            [("dataset", &first.dataset, &run.dataset), ("network", &first.network, &run.network)]
-        {
+        let network = |run: &RunRecord| run.config.network.to_string();
+        for (key, a, b) in [
+            ("dataset", first.config.dataset.clone(), run.config.dataset.clone()),
+            ("network", network(first), network(run)),
+        ] {
             if a != b {
-                let (value_a, value_b) = (a.clone(), b.clone());
+                let (value_a, value_b) = (a, b);
                 let (a, b) = (first.name.clone(), run.name.clone());
                 return Err(CompareError::Mixed { a, b, key, value_a, value_b });
             }
         }
-        if let Some(other) = runs[..i].iter().find(|other| other.tau == run.tau && other.seed == run.seed) {
+        let RunKey { condition, seed } = run.key();
+        if let Some(other) = runs[..i].iter().find(|other| other.key() == run.key()) {
             let (a, b) = (other.name.clone(), run.name.clone());
-            return Err(CompareError::Twice { a, b, tau: number_text(run.tau), seed: run.seed });
+            return Err(CompareError::Twice { a, b, condition, seed });
         }
     }
     Ok(())
 }
 
-fn seeds_note(runs: &[&RunRecord], taus: &[String]) -> Option<String> {
-    let single: Vec<&str> = taus
+fn seeds_note(comparison: &Comparison) -> Option<String> {
+    let single: Vec<&str> = comparison
+        .groups()
         .iter()
-        .filter(|tau| runs.iter().filter(|run| number_text(run.tau) == **tau).count() < claims::MINIMUM_SEEDS)
-        .map(String::as_str)
+        .filter(|group| group.runs.len() < super::contrast::MINIMUM_PAIRS)
+        .map(|group| group.row.condition.as_str())
         .collect();
     (!single.is_empty()).then(|| {
         format!(
-            "An interval over seeds needs at least {} runs of a tau; tau {} has one, so those cells are empty.",
-            claims::MINIMUM_SEEDS,
+            "An interval over seeds needs at least {} runs of a condition; {} has one, so those cells are empty.",
+            super::contrast::MINIMUM_PAIRS,
             single.join(", ")
         )
     })

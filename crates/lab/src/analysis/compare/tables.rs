@@ -1,368 +1,350 @@
 //! The comparison's tables: what the paper's Table 1 and figures show, over seeds.
 
-use super::RunRecord;
-use super::series::{Series, clean_accuracy, each_row, step};
-use crate::analysis::generalisation::{self, Curve};
-use crate::analysis::statistics::{self, standard_error, stepped_mean_interval};
+use super::Comparison;
+use crate::analysis::contrast::Contrast;
+use crate::analysis::generalisation::{self, PAPER_FACTOR};
+use crate::analysis::statistics::{mean, standard_error};
 use crate::analysis::{energy, published};
-use leaklab_record::health::Trouble;
-use leaklab_record::{Cell, Table, number_text};
-use std::collections::{BTreeMap, BTreeSet};
+use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_record::tables::{
+    ConditionRow, ContrastRow, CriticalByConditionRow, EqualTrainSseRow, GeneralisationByConditionRow,
+    NormByConditionRow, RobustnessByConditionRow, RunRow, Table1Row, TradeoffRow,
+};
+use leaklab_record::{NoiseKey, PAPER_NOISES, Quantity, Role, Rows, Table};
 
-pub(super) fn table1(run: &RunRecord, taus: &[String], series: &[Series]) -> Table {
-    let mut table = Table::new(
-        "table1",
-        "The paper's Table 1",
-        "Mean over seeds ± standard error. Accuracy on clean test images; SSE averaged over the last epochs of \
-         training, and 32 times that, which is the size of the paper's; spikes per neuron and step of hidden conv and \
-         FC layers; synaptic operations of one inference. The paper's value stands beside ours only where data set \
-         and network are the paper's.",
-        &[
-            ("quantity", "", "Row of the table."),
-            ("tau", "steps", "Membrane time constant."),
-            ("mean", "", "Mean over seeds, in `unit`."),
-            ("standard_error", "", "Standard error of the mean; empty with one seed."),
-            ("seeds", "", "Runs."),
-            ("paper", "", "The paper's value."),
-            ("unit", "", "Unit of the row."),
-        ],
+/// Every table but the verdicts.
+pub(super) fn all(comparison: &Comparison) -> Vec<Table> {
+    vec![
+        conditions(comparison).table(),
+        runs(comparison).table(),
+        table1(comparison).table(),
+        robustness(comparison).table(),
+        generalisation(comparison).table(),
+        equal_train_sse(comparison).table(),
+        norms(comparison).table(),
+        critical(comparison).table(),
+        tradeoff(comparison).table(),
+        contrasts(comparison).table(),
+    ]
+}
+
+/// Names of the conditions that figures show: all but the probes.
+fn shown<'a>(comparison: &'a Comparison) -> impl Iterator<Item = &'a str> {
+    let groups = comparison.groups().iter().filter(|group| group.row.role != Role::Probe);
+    groups.map(|group| group.row.condition.as_str())
+}
+
+fn conditions(comparison: &Comparison) -> Rows<ConditionRow> {
+    let mut table = Rows::new(
+        "The conditions",
+        "A run learned if its clean accuracy exceeds chance by at least half of what the best condition's mean does. \
+         Conditions in which not every run learned are shown and named, and left out of claims 1 to 6, of the trade-off \
+         and of the opening sentence.",
     );
+    table.rows.extend(comparison.groups().iter().map(|group| group.row.clone()));
+    table
+}
+
+fn runs(comparison: &Comparison) -> Rows<RunRow> {
+    let mut table = Rows::new("The runs", "Clean test accuracy of every run, and whether it learned.");
+    table.rows.extend(comparison.groups().iter().flat_map(|group| group.rows.clone()));
+    table
+}
+
+fn table1(comparison: &Comparison) -> Rows<Table1Row> {
+    let mut table = Rows::new(
+        "The paper's Table 1",
+        "Mean over seeds and its standard error. Accuracy on clean test images; SSE averaged over the last epochs, after the \
+         last drop of the learning rate, and 32 times that, which is the size of the paper's (its training SSE is measured \
+         as training runs, ours in evaluation stands beside it); spikes per neuron and step of hidden conv and FC \
+         layers; synaptic operations of one inference. The paper's value stands beside ours only where data set and \
+         network are the paper's.",
+    );
+    let config = &comparison.run().config;
+    let network = config.network.to_string();
     let rows = [
-        "accuracy",
-        "test_sse",
-        "test_sse_times_32",
-        "train_sse",
-        "train_sse_times_32",
-        "spike_rate",
-        "synops",
+        (Quantity::Accuracy, 1.0),
+        (Quantity::TestSse, 1.0),
+        (Quantity::TestSse, PAPER_FACTOR),
+        (Quantity::TrainSse, 1.0),
+        (Quantity::RunningTrainSse, 1.0),
+        (Quantity::RunningTrainSse, PAPER_FACTOR),
+        (Quantity::SpikeRate, 1.0),
+        (Quantity::Synops, 1.0),
     ];
-    for quantity in rows {
-        let Some(s) = series.iter().find(|s| s.quantity == quantity) else {
-            table.notes.push(format!("{quantity}: no run has it; run its analysis first."));
-            continue;
-        };
-        for tau in taus {
-            let values = s.plain(tau);
-            table.push(vec![
-                quantity.into(),
-                tau.as_str().into(),
-                Cell::from(statistics::mean(&values)),
-                Cell::from(standard_error(&values)),
-                values.len().into(),
-                Cell::from(published::value(&run.dataset, &run.network, quantity, tau)),
-                s.unit.into(),
-            ]);
+    for (quantity, factor) in rows {
+        for condition in shown(comparison) {
+            let values = comparison.values(&quantity, condition);
+            let tau = comparison.group(condition).and_then(|group| group.row.tau);
+            let paper = published::value(&config.dataset, &network, &quantity, tau);
+            table.rows.push(Table1Row {
+                quantity: quantity.clone(),
+                factor,
+                condition: condition.to_owned(),
+                mean: mean(&values),
+                standard_error: standard_error(&values),
+                seeds: values.len() as u64,
+                paper: paper.filter(|paper| paper.1 == factor).map(|paper| paper.0),
+                unit: quantity.unit(),
+            });
         }
     }
-    if !published::matches(&run.dataset, &run.network) {
-        table.notes.push(
-            "The paper's values are of CIFAR-10 and SVHN with its own networks, so none stands here.".into(),
+    if !published::matches(&config.dataset, &network) {
+        table.note("The paper's values are of CIFAR-10 and SVHN with its own networks, so none stands here.");
+    }
+    table
+}
+
+/// Ends of an interval, kept within a range.
+fn ends(estimate: &Contrast, range: (f64, f64)) -> (Option<f64>, Option<f64>) {
+    let interval = estimate.interval();
+    (interval.map(|i| i.low.max(range.0)), interval.map(|i| i.high.min(range.1)))
+}
+
+fn robustness(comparison: &Comparison) -> Rows<RobustnessByConditionRow> {
+    let mut table = Rows::new(
+        "Accuracy against severity of noise (Fig. 3)",
+        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds and test images, cut to 0..1. \
+         Differences between conditions are paired and much better known: see the table of contrasts.",
+    );
+    for noise in comparison.noises() {
+        for severity in 0..=HIGHEST_SEVERITY {
+            let quantity =
+                if severity == 0 { Quantity::Accuracy } else { Quantity::AccuracyUnder(noise, severity) };
+            for condition in shown(comparison) {
+                let Some(estimate) = comparison.estimate(&quantity, condition) else { continue };
+                let (low, high) = ends(&estimate, (0.0, 1.0));
+                table.rows.push(RobustnessByConditionRow {
+                    noise: noise.noise,
+                    scenario: noise.scenario,
+                    severity: severity as u64,
+                    level: level(comparison, noise, severity),
+                    condition: condition.to_owned(),
+                    mean: estimate.mean,
+                    low,
+                    high,
+                    seeds: estimate.pairs as u64,
+                });
+            }
+        }
+    }
+    table
+}
+
+/// The strength of a noise at a severity, as the runs' own tables have it.
+fn level(comparison: &Comparison, noise: NoiseKey, severity: usize) -> f64 {
+    let runs = comparison.groups().iter().flat_map(|group| &group.runs);
+    let mut rows = runs.flat_map(|run| &run.robustness);
+    let same = |row: &&leaklab_record::tables::RobustnessRow| {
+        (row.noise, row.scenario, row.severity) == (noise.noise, noise.scenario, severity as u64)
+    };
+    rows.find(same).map_or(0.0, |row| row.level)
+}
+
+fn generalisation(comparison: &Comparison) -> Rows<GeneralisationByConditionRow> {
+    let mut table = Rows::new(
+        "Test against training error, epoch by epoch (Fig. 5d,e)",
+        "Means over seeds of the SSE after each epoch, both in evaluation; an epoch that a run lacks or lost to divergence is \
+         left out.",
+    );
+    for condition in shown(comparison) {
+        let runs = &comparison.group(condition).expect("a condition that is shown").runs;
+        let last =
+            runs.iter().filter_map(|run| run.epochs.last()).map(|epoch| epoch.epoch).max().unwrap_or(0);
+        for number in 1..=last {
+            let points = runs.iter().filter_map(|run| {
+                let epoch = run.epochs.iter().find(|epoch| epoch.epoch == number)?;
+                let (train, test) = epoch.train_sse_evaluated.zip(epoch.test_sse)?;
+                (train.is_finite() && test.is_finite()).then_some((train, test))
+            });
+            let (train, test): (Vec<f64>, Vec<f64>) = points.unzip();
+            let Some((train_sse, test_sse)) = mean(&train).zip(mean(&test)) else { continue };
+            table.rows.push(GeneralisationByConditionRow {
+                condition: condition.to_owned(),
+                epoch: number,
+                train_sse,
+                test_sse,
+                seeds: train.len() as u64,
+            });
+        }
+    }
+    table
+}
+
+fn equal_train_sse(comparison: &Comparison) -> Rows<EqualTrainSseRow> {
+    let mut table = Rows::new(
+        "Test error at equal training error",
+        "Test SSE of each run as a function of its training SSE, both in evaluation (linear between logarithms), at training \
+         SSEs that every run reaches and that lie where some run has settled after the last drop of the learning rate; \
+         mean over seeds with a 95 % interval (Student's t).",
+    );
+    let conditions: Vec<&str> =
+        shown(comparison).filter(|name| !comparison.curves(name).is_empty()).collect();
+    let curves: Vec<_> = conditions.iter().flat_map(|condition| comparison.curves(condition)).collect();
+    let Some(grid) = generalisation::settled_grid(&curves).filter(|_| !curves.is_empty()) else {
+        table.note("The runs' training errors have no common range, so there is nothing to compare at.");
+        return table;
+    };
+    for x in grid {
+        for condition in &conditions {
+            let values: Vec<f64> =
+                comparison.curves(condition).iter().map(|curve| curve.at(x).exp()).collect();
+            let Some(estimate) = Contrast::of_seeds(&values) else { continue };
+            let (low, high) = ends(&estimate, (0.0, f64::MAX));
+            table.rows.push(EqualTrainSseRow {
+                train_sse: x.exp(),
+                condition: (*condition).to_owned(),
+                mean: estimate.mean,
+                low,
+                high,
+                seeds: estimate.pairs as u64,
+            });
+        }
+    }
+    table
+}
+
+fn norms(comparison: &Comparison) -> Rows<NormByConditionRow> {
+    let mut table = Rows::new(
+        "Weighted input of each layer (Fig. 6)",
+        "Time mean of the Euclidean norm over a layer of the weighted input (W O_in)[t], mean over images; mean over \
+         seeds with a 95 % interval (Student's t).",
+    );
+    for quantity in comparison.quantities() {
+        let Quantity::WeightedInputNorm(layer) = quantity else { continue };
+        for condition in shown(comparison) {
+            let Some(estimate) = comparison.estimate(quantity, condition) else { continue };
+            let (low, high) = ends(&estimate, (0.0, f64::MAX));
+            table.rows.push(NormByConditionRow {
+                layer: layer.clone(),
+                condition: condition.to_owned(),
+                mean: estimate.mean,
+                low,
+                high,
+                seeds: estimate.pairs as u64,
+            });
+        }
+    }
+    table
+}
+
+fn critical(comparison: &Comparison) -> Rows<CriticalByConditionRow> {
+    let config = &comparison.run().config;
+    let network = config.network.to_string();
+    let mut table = Rows::new(
+        "Critical frequency of the target output (Fig. 5a-c)",
+        "Frequency below which 70 % of the power of the target output's input lies, mean over images, then mean over \
+         seeds with a 95 % interval (Student's t); by three readings.",
+    );
+    for condition in shown(comparison) {
+        for quantity in comparison.quantities() {
+            let Quantity::CriticalFrequency(reading, stimulus) = quantity else { continue };
+            let Some(estimate) = comparison.estimate(quantity, condition) else { continue };
+            let (low, high) = ends(&estimate, (0.0, 0.5));
+            let tau = comparison.group(condition).and_then(|group| group.row.tau);
+            let paper = published::value(&config.dataset, &network, quantity, tau);
+            table.rows.push(CriticalByConditionRow {
+                condition: condition.to_owned(),
+                stimulus: *stimulus,
+                reading: *reading,
+                mean: estimate.mean,
+                low,
+                high,
+                seeds: estimate.pairs as u64,
+                paper: paper.map(|paper| paper.0),
+            });
+        }
+    }
+    table
+}
+
+fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
+    let mut table = Rows::new(
+        "What leak costs and what it buys",
+        "Synaptic operations per image against robustness: the mean accuracy over severities 1 to 8 of Gaussian and impulse \
+         noise in both scenarios. Half-widths are of 95 % intervals over seeds. A condition is on the Pareto front if no \
+         other is at least as good in both and better in one.",
+    );
+    let noises: Vec<NoiseKey> =
+        comparison.noises().into_iter().filter(|noise| PAPER_NOISES.contains(noise)).collect();
+    let counting = comparison.groups().iter().filter(|group| group.counts());
+    for group in counting {
+        let condition = group.row.condition.as_str();
+        let synops = comparison.estimate(&Quantity::Synops, condition);
+        // Of each run first, then over seeds, so that the seeds' spread is known.
+        let of_noise: Vec<Vec<f64>> =
+            noises.iter().map(|noise| comparison.values(&Quantity::Robustness(*noise), condition)).collect();
+        let complete = !of_noise.is_empty() && of_noise.iter().all(|values| values.len() == group.runs.len());
+        let of_run = |i: usize| of_noise.iter().map(|values| values[i]).sum::<f64>() / of_noise.len() as f64;
+        let robustness: Vec<f64> =
+            if complete { (0..group.runs.len()).map(of_run).collect() } else { Vec::new() };
+        let Some((synops, robustness)) = synops.zip(Contrast::of_seeds(&robustness)) else { continue };
+        let half = |contrast: Contrast| contrast.interval().map(|i| 0.5 * (i.high - i.low));
+        table.rows.push(TradeoffRow {
+            condition: condition.to_owned(),
+            synops: synops.mean,
+            synops_half: half(synops),
+            energy: energy::MODELS[0].spiking(synops.mean),
+            robustness: robustness.mean,
+            robustness_half: half(robustness),
+            accuracy: mean(&comparison.values(&Quantity::Accuracy, condition)),
+            pareto: false,
+        });
+    }
+    let points: Vec<(f64, f64)> = table.rows.iter().map(|row| (row.synops, row.robustness)).collect();
+    for row in &mut table.rows {
+        let better = |&(x, y): &(f64, f64)| {
+            x <= row.synops && y >= row.robustness && (x < row.synops || y > row.robustness)
+        };
+        row.pareto = !points.iter().any(better);
+    }
+    if table.rows.len() < shown(comparison).count() {
+        table.note(
+            "Conditions that did not learn, or without the analyses activity and robustness, are left out.",
         );
     }
     table
 }
 
-/// `mean, low, high, seeds` of values over seeds that come in steps and lie in a range.
-fn over_seeds(values: &[f64], step: f64, (lowest, highest): (f64, f64)) -> [Cell; 4] {
-    let interval = stepped_mean_interval(values, step);
-    [
-        Cell::from(statistics::mean(values)),
-        Cell::from(interval.map(|i| i.low.max(lowest))),
-        Cell::from(interval.map(|i| i.high.min(highest))),
-        values.len().into(),
-    ]
-}
-
-pub(super) fn robustness_by_tau(runs: &[&RunRecord], taus: &[String]) -> Table {
-    let mut table = Table::new(
-        "robustness_by_tau",
-        "Accuracy against severity of noise (Fig. 3)",
-        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds (Student's t, cut to 0..1; at \
-         least the width that rounding to a whole image gives).",
-        &[
-            ("noise", "", "Kind of noise."),
-            ("scenario", "", "Where it enters: pixel (before encoding) or channel (added to the spikes)."),
-            ("severity", "", "0 is clean, 8 the strongest."),
-            ("level", "", "Strength of the noise at this severity."),
-            ("tau", "steps", "Membrane time constant."),
-            ("mean", "fraction", "Mean accuracy over seeds."),
-            ("low", "fraction", "Lower end of the interval; empty with one seed."),
-            ("high", "fraction", "Upper end of the interval."),
-            ("seeds", "", "Runs."),
-        ],
+fn contrasts(comparison: &Comparison) -> Rows<ContrastRow> {
+    let mut table = Rows::new(
+        "Contrasts between conditions",
+        "Value of a minus value of b, or a over b where the unit is a ratio, pair by pair with the same seed: mean, and 95 % \
+         interval. The standard error counts seeds and, for shares of images, test images (crossed: the variance over \
+         seeds plus that over images minus what both have counted, and never less than either); quantiles are \
+         Student's t with Satterthwaite's degrees of freedom. For ratios, errors are those of the logarithm. p values \
+         are not corrected for the number of rows.",
     );
-    type Key = (String, String, i64);
-    let mut order: Vec<(Key, Cell)> = Vec::new();
-    let mut values: BTreeMap<(Key, String), Vec<f64>> = BTreeMap::new();
-    for run in runs {
-        each_row(run, "robustness", |table, row| {
-            let text = |column| table.cell(row, column).text().map(str::to_owned);
-            let severity = table.cell(row, "severity").number()? as i64;
-            let key = (text("noise")?, text("scenario")?, severity);
-            let accuracy = table.cell(row, "accuracy").number()?;
-            if !order.iter().any(|(known, _)| *known == key) {
-                order.push((key.clone(), table.cell(row, "level").clone()));
-            }
-            values.entry((key, number_text(run.tau))).or_default().push(accuracy);
-            Some(())
-        });
-    }
-    let step = step(runs, "accuracy");
-    for (key, level) in &order {
-        for tau in taus {
-            let Some(accuracies) = values.get(&(key.clone(), tau.clone())) else { continue };
-            let mut row = vec![key.0.as_str().into(), key.1.as_str().into(), Cell::Integer(key.2)];
-            row.extend([level.clone(), tau.as_str().into()]);
-            row.extend(over_seeds(accuracies, step, (0.0, 1.0)));
-            table.push(row);
-        }
-    }
-    table
-}
-
-pub(super) fn generalisation_by_tau(runs: &[&RunRecord], taus: &[String]) -> Table {
-    let mut table = Table::new(
-        "generalisation_by_tau",
-        "Test against train error, epoch by epoch (Fig. 5d,e)",
-        "Means over seeds of the SSE after each epoch; an epoch that a run lacks or lost to divergence is left out.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("epoch", "epochs", "Epochs trained."),
-            ("train_sse", "SSE", "Mean over seeds."),
-            ("test_sse", "SSE", "Mean over seeds."),
-            ("seeds", "", "Runs."),
-        ],
-    );
-    for tau in taus {
-        let group: Vec<&&RunRecord> = runs.iter().filter(|run| number_text(run.tau) == *tau).collect();
-        let last = group.iter().filter_map(|run| run.epochs.last()).map(|e| e.epoch).max().unwrap_or(0);
-        for number in 1..=last {
-            let points: Vec<(f64, f64)> = group
-                .iter()
-                .filter_map(|run| run.epochs.iter().find(|e| e.epoch == number))
-                .filter_map(|e| e.train_sse.zip(e.test_sse))
-                .filter(|(train, test)| train.is_finite() && test.is_finite())
-                .collect();
-            let (train, test): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-            let Some((train_mean, test_mean)) = statistics::mean(&train).zip(statistics::mean(&test)) else {
-                continue;
-            };
-            let row = [tau.as_str().into(), number.into(), train_mean.into(), test_mean.into()];
-            table.push(row.into_iter().chain([train.len().into()]).collect());
-        }
-    }
-    table
-}
-
-pub(super) fn equal_train_sse(runs: &[&RunRecord], taus: &[String]) -> Table {
-    let mut table = Table::new(
-        "equal_train_sse",
-        "Test error at equal train error",
-        "Test SSE of each run as a function of its train SSE (linear between logarithms), at train SSEs that every run \
-         reaches; mean over seeds with a 95 % interval (Student's t).",
-        &[
-            ("train_sse", "SSE", "Train error at which runs are compared."),
-            ("tau", "steps", "Membrane time constant."),
-            ("mean", "SSE", "Mean test error over seeds."),
-            ("low", "SSE", "Lower end of the interval."),
-            ("high", "SSE", "Upper end of the interval."),
-            ("seeds", "", "Runs."),
-        ],
-    );
-    let curves: Vec<(String, Curve)> =
-        runs.iter().filter_map(|run| Some((number_text(run.tau), Curve::new(&run.epochs)?))).collect();
-    let Some(grid) = generalisation::common_grid(curves.iter().map(|(_, curve)| curve)) else {
-        table
-            .notes
-            .push("The runs' train errors have no common range, so there is nothing to compare at.".into());
-        return table;
-    };
-    for x in grid {
-        for tau in taus {
-            let values: Vec<f64> =
-                curves.iter().filter(|(t, _)| t == tau).map(|(_, curve)| curve.at(x).exp()).collect();
-            if !values.is_empty() {
-                let row = [x.exp().into(), tau.as_str().into()];
-                table.push(row.into_iter().chain(over_seeds(&values, 0.0, (0.0, f64::MAX))).collect());
+    let names: Vec<&str> = shown(comparison).collect();
+    for quantity in comparison.quantities() {
+        for (i, a) in names.iter().enumerate() {
+            for b in &names[i + 1..] {
+                let Some(contrast) = comparison.contrast(quantity, a, b) else { continue };
+                // Towards the baseline: what a condition differs from it by.
+                let (a, b, contrast) = match comparison.baseline().row.condition.as_str() {
+                    base if base == *a => match comparison.contrast(quantity, b, a) {
+                        Some(reversed) => (b, a, reversed),
+                        None => continue,
+                    },
+                    _ => (a, b, contrast),
+                };
+                let interval = contrast.interval();
+                let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+                table.rows.push(ContrastRow {
+                    quantity: quantity.clone(),
+                    a: (*a).to_owned(),
+                    b: (*b).to_owned(),
+                    mean: contrast.mean,
+                    low: interval.and_then(|i| finite(i.low)),
+                    high: interval.and_then(|i| finite(i.high)),
+                    p: contrast.worth.map(|worth| worth.p),
+                    pairs: contrast.pairs as u64,
+                    seed_error: contrast.worth.map(|worth| worth.seed_error),
+                    image_error: contrast.worth.and_then(|worth| worth.image_error),
+                    unit: quantity.contrast_unit(),
+                });
             }
         }
     }
     table
-}
-
-pub(super) fn norm_by_tau(taus: &[String], series: &[Series]) -> Table {
-    let mut table = Table::new(
-        "norm_by_tau",
-        "Weighted input of each layer (Fig. 6)",
-        "Time mean of the Euclidean norm over a layer of the weighted input (W O_in)[t], mean over images; mean over \
-         seeds with a 95 % interval (Student's t).",
-        &[
-            ("layer", "", "Hidden conv or FC layer."),
-            ("tau", "steps", "Membrane time constant."),
-            ("mean", "v_th", "Mean over seeds."),
-            ("low", "v_th", "Lower end of the interval."),
-            ("high", "v_th", "Upper end of the interval."),
-            ("seeds", "", "Runs."),
-        ],
-    );
-    for s in series {
-        let Some(layer) = s.quantity.strip_prefix("weighted_input_norm ") else { continue };
-        for tau in taus {
-            let values = s.plain(tau);
-            if !values.is_empty() {
-                let row = [layer.into(), tau.as_str().into()];
-                table.push(row.into_iter().chain(over_seeds(&values, 0.0, (0.0, f64::MAX))).collect());
-            }
-        }
-    }
-    table
-}
-
-pub(super) fn critical_by_tau(runs: &[&RunRecord], taus: &[String], series: &[Series]) -> Table {
-    let run = runs[0];
-    let mut table = Table::new(
-        "critical_by_tau",
-        "Critical frequency of the target output (Fig. 5a-c)",
-        "Frequency below which 70 % of the power of the target output's input lies, mean over images, then mean over \
-         seeds with a 95 % interval (Student's t).",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("condition", "", "clean, or noise/scenario/severity."),
-            ("mean", "cycles/step", "Mean over seeds."),
-            ("low", "cycles/step", "Lower end of the interval."),
-            ("high", "cycles/step", "Upper end of the interval."),
-            ("seeds", "", "Runs."),
-            ("paper", "cycles/step", "The paper's value, where data set and network are its own."),
-        ],
-    );
-    for tau in taus {
-        for s in series {
-            let Some(condition) = s.quantity.strip_prefix("critical_frequency ") else { continue };
-            let values = s.plain(tau);
-            if condition.ends_with(" minus clean") || values.is_empty() {
-                continue;
-            }
-            let mut row = vec![tau.as_str().into(), condition.into()];
-            row.extend(over_seeds(&values, step(runs, &s.quantity), (0.0, 0.5)));
-            row.push(Cell::from(published::value(&run.dataset, &run.network, &s.quantity, tau)));
-            table.push(row);
-        }
-    }
-    table
-}
-
-/// The paper's noises; others are shown but do not enter the summary figure.
-const PAPER_SETTINGS: [&str; 4] =
-    ["area gaussian/pixel", "area gaussian/channel", "area impulse/pixel", "area impulse/channel"];
-
-pub(super) fn tradeoff(taus: &[String], series: &[Series]) -> Table {
-    let mut table = Table::new(
-        "tradeoff",
-        "What leak costs and what it buys",
-        "Synaptic operations per image against robustness: the mean over Gaussian and impulse noise in both scenarios \
-         of the area under the accuracy curve relative to clean. A tau is on the Pareto front if no other is at least \
-         as good in both and better in one.",
-        &[
-            ("tau", "steps", "Membrane time constant."),
-            ("synops", "operations/image", "Synaptic operations, mean over seeds."),
-            ("synops_error", "operations/image", "Standard error of that mean; empty with one seed."),
-            ("energy", "J", "Synaptic operations at 0.9 pJ (45 nm CMOS)."),
-            ("robustness", "fraction", "Mean relative area under the accuracy curves, mean over seeds."),
-            ("robustness_error", "fraction", "Standard error of that mean; empty with one seed."),
-            ("accuracy", "fraction", "Clean test accuracy, mean over seeds."),
-            ("pareto", "", "1 on the front, 0 if another tau is better in both."),
-        ],
-    );
-    let values = |quantity: &str, tau: &str| -> Vec<(u64, f64)> {
-        series.iter().find(|s| s.quantity == quantity).map_or_else(Vec::new, |s| s.of(tau).to_vec())
-    };
-    let plain = |values: Vec<(u64, f64)>| -> Vec<f64> { values.into_iter().map(|(_, x)| x).collect() };
-    // Of each run first, then over seeds, so that the seeds' spread is known.
-    let robustness = |tau: &str| -> Vec<f64> {
-        let areas: Vec<(u64, f64)> = PAPER_SETTINGS.iter().flat_map(|q| values(q, tau)).collect();
-        let seeds: BTreeSet<u64> = areas.iter().map(|&(seed, _)| seed).collect();
-        let of = |seed: u64| areas.iter().filter(|a| a.0 == seed).map(|a| a.1).collect::<Vec<_>>();
-        seeds.into_iter().filter_map(|seed| statistics::mean(&of(seed))).collect()
-    };
-    let mut points = Vec::new();
-    for tau in taus {
-        let (synops, robustness) = (plain(values("synops", tau)), robustness(tau));
-        if let Some((x, y)) = statistics::mean(&synops).zip(statistics::mean(&robustness)) {
-            points.push((tau, (x, standard_error(&synops)), (y, standard_error(&robustness))));
-        }
-    }
-    for &(tau, (synops, synops_error), (robustness, robustness_error)) in &points {
-        let dominated = points
-            .iter()
-            .any(|&(_, (x, _), (y, _))| x <= synops && y >= robustness && (x < synops || y > robustness));
-        table.push(vec![
-            tau.as_str().into(),
-            synops.into(),
-            Cell::from(synops_error),
-            energy::MODELS[0].spiking(synops).into(),
-            robustness.into(),
-            Cell::from(robustness_error),
-            Cell::from(statistics::mean(&plain(values("accuracy", tau)))),
-            usize::from(!dominated).into(),
-        ]);
-    }
-    if points.len() < taus.len() {
-        table.notes.push("A tau without the analyses activity and robustness is left out.".into());
-    }
-    table
-}
-
-pub(super) fn run_table(runs: &[&RunRecord]) -> Table {
-    let mut table = Table::new(
-        "runs",
-        "The runs",
-        "A run has learned if the lower end of the 95 % Wilson interval of its test accuracy lies above chance (one over \
-         the number of classes) and its loss stayed finite.",
-        &[
-            ("run", "", "Folder of the run."),
-            ("tau", "steps", "Membrane time constant."),
-            ("seed", "", "Seed."),
-            ("accuracy", "fraction", "Clean test accuracy."),
-            ("chance", "fraction", "One over the number of classes."),
-            ("learned", "", "1 if the run learned, 0 if not, empty if that is not known."),
-            ("reason", "", "Why a run did not learn."),
-        ],
-    );
-    for run in runs {
-        let chance = 1.0 / run.classes.max(1) as f64;
-        let lost = run
-            .notices
-            .iter()
-            .rev()
-            .find(|notice| matches!(notice.kind, Trouble::Diverged | Trouble::NonFinite));
-        let (learned, reason) = match (lost, lower_accuracy(run)) {
-            (Some(notice), _) => (Some(false), notice.message.clone()),
-            (None, Some(low)) if low > chance => (Some(true), String::new()),
-            (None, Some(_)) => (Some(false), "its accuracy is not above chance".to_owned()),
-            (None, None) => (None, "it was not evaluated".to_owned()),
-        };
-        table.push(vec![
-            run.name.as_str().into(),
-            number_text(run.tau).into(),
-            run.seed.into(),
-            Cell::from(clean_accuracy(run)),
-            chance.into(),
-            Cell::from(learned.map(usize::from)),
-            reason.into(),
-        ]);
-    }
-    table
-}
-
-/// Lower end of the clean accuracy's Wilson interval.
-fn lower_accuracy(run: &RunRecord) -> Option<f64> {
-    let mut low = None;
-    each_row(run, "robustness", |table, row| {
-        if low.is_none() && table.cell(row, "severity").number() == Some(0.0) {
-            low = table.cell(row, "accuracy_low").number();
-        }
-        Some(())
-    });
-    // Without the analysis the number of images is not recorded; the accuracy itself must do.
-    low.or_else(|| clean_accuracy(run))
 }

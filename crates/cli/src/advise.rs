@@ -1,0 +1,133 @@
+//! `leaklab advise`.
+
+use crate::analyse::expand;
+use crate::images::Images;
+use crate::interrupt::Interrupt;
+use crate::{Outcome, flags, usage};
+use leaklab_engine::LeakChange;
+use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_lab::analysis::{Advance, Options, mechanism};
+use leaklab_lab::run::Weights;
+use leaklab_lab::train::threads;
+use leaklab_record::tables::AdviceRow;
+use leaklab_record::{NoiseKey, Row};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Say which trained network of a study, run with which leak, is the most robust within a budget.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Folder of a study.
+    study: PathBuf,
+    /// The noise to be robust against, such as gaussian/pixel.
+    #[arg(long, value_name = "NOISE")]
+    noise: String,
+    /// Its severity, 1 to 8; if not said, that at which the network without leak has lost half of its excess
+    /// over chance.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    severity: Option<String>,
+    /// Most synaptic operations per image; any number if not said.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    synops_budget: Option<String>,
+    /// Name of the condition that others are compared with; the one with the least leak if not said.
+    #[arg(long, value_name = "CONDITION")]
+    baseline: Option<String>,
+    /// Folder that holds the data sets, in place of what the runs' settings say.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Threads to work with; no result depends on it.
+    #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
+    /// Print the advice as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: Arguments) -> Outcome {
+    let noise: NoiseKey =
+        arguments.noise.parse().map_err(|e| usage(format!("--noise {}: {e}", arguments.noise)))?;
+    let severity = arguments.severity.as_deref().map(severity).transpose()?;
+    let budget = arguments.synops_budget.as_deref().map(budget).transpose()?;
+    let runs = expand(std::slice::from_ref(&arguments.study))?;
+    let options = Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak: LeakChange::default(),
+        data_dir: arguments.data_dir,
+        pool: Arc::new(threads(arguments.threads)?),
+    };
+    let mut images = Images::new(arguments.json);
+    let interrupt = Interrupt::listen("finishing the images under way; finished runs are kept");
+    let baseline = arguments.baseline.as_deref();
+    let advice =
+        mechanism::advise(&runs, baseline, &options, (noise, severity), budget, &mut |advance: &Advance| {
+            images.show(&advance.stimulus, advance.done, advance.total);
+            !interrupt.asked()
+        });
+    images.clear();
+    let advice = advice?;
+    if arguments.json {
+        println!("{}", object(&advice))
+    } else {
+        println!("{}", text(&advice))
+    }
+    Ok(())
+}
+
+fn severity(text: &str) -> Result<usize, Box<dyn std::error::Error>> {
+    let found = text.parse().ok().filter(|severity| (1..=HIGHEST_SEVERITY).contains(severity));
+    found.ok_or_else(|| {
+        usage(format!("--severity {text}: a whole number from 1 to {HIGHEST_SEVERITY} is expected"))
+    })
+}
+
+fn budget(text: &str) -> Result<f64, Box<dyn std::error::Error>> {
+    let found = text.parse().ok().filter(|budget: &f64| budget.is_finite() && *budget > 0.0);
+    let expected = "a number of synaptic operations per image above 0 is expected";
+    found.ok_or_else(|| usage(format!("--synops-budget {text}: {expected}")))
+}
+
+/// The row as an object.
+fn object(advice: &AdviceRow) -> Value {
+    let names = AdviceRow::COLUMNS.iter().map(|column| column.0.to_owned());
+    let values = advice.cells().into_iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
+    Value::Object(names.zip(values).collect::<Map<String, Value>>())
+}
+
+fn text(advice: &AdviceRow) -> String {
+    let percent = |x: f64| format!("{:.1} %", 100.0 * x);
+    let leak = |tau: leaklab_engine::Tau| {
+        if tau.leaks() { format!("tau {tau}") } else { "no leak".to_owned() }
+    };
+    let interval = |low: Option<f64>, high: Option<f64>| match low.zip(high) {
+        Some((low, high)) => format!(" [{:.1}, {:.1}]", 100.0 * low, 100.0 * high),
+        None => String::new(),
+    };
+    let budget = advice.budget.map_or(String::new(), |n| format!(", at most {n:.0} operations per image"));
+    format!(
+        "Under {}{budget}, the most robust of {} ways that were measured:\n  \
+         train with {}, run with {} in the hidden layers, read with {}\n  \
+         accuracy   {}{} on images that had no part in the choice ({} on those that had)\n  \
+         gain       {:+.1} points{} over training and running without leak\n  \
+         price      {:.0} synaptic operations per image, {:.2} times as many\n  \
+         from       {} seed{}, {} images in each half",
+        advice.stimulus.words(),
+        advice.candidates,
+        leak(advice.trained),
+        leak(advice.hidden),
+        advice.readout.words(),
+        percent(advice.accuracy),
+        interval(advice.low, advice.high),
+        percent(advice.chosen_accuracy),
+        100.0 * advice.gain,
+        interval(advice.gain_low, advice.gain_high),
+        advice.synops,
+        advice.synops_ratio,
+        advice.seeds,
+        if advice.seeds == 1 { "" } else { "s" },
+        advice.images,
+    )
+}

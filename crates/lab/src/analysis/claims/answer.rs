@@ -1,0 +1,249 @@
+//! The opening sentence, made from cases: it says no more than the verdicts do, and names the pair of tau it
+//! is about.
+
+use super::super::compare::Comparison;
+use super::super::contrast::{Contrast, holm};
+use super::{SIGNIFICANT, noises_with, trend};
+use leaklab_engine::Tau;
+use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_record::tables::{AnswerCase, AnswerRow, ClaimRow};
+use leaklab_record::{Case, ClaimId, NoiseKey, Quantity, Rows, Verdict};
+
+/// Severities above this are strong.
+const STRONG: usize = 4;
+
+/// The answer to "does leak make a spiking network robust?".
+pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
+    let mut table = Rows::new(
+        "The answer",
+        "Made from the verdicts of claim 2 by fixed rules. Dose-response is said only where the extremes hold and every \
+         neighbouring pair of tau agrees in sign.",
+    );
+    let (case, sentence) = choose(comparison, claims);
+    let between = match case {
+        // These say it already, or have nothing to say.
+        AnswerCase::DoseResponse
+        | AnswerCase::OnlyStrongNoise
+        | AnswerCase::NothingLearned
+        | AnswerCase::NotMeasured => String::new(),
+        AnswerCase::NoEffect
+        | AnswerCase::BelowInterest
+        | AnswerCase::OnlyExtremes
+        | AnswerCase::Against
+        | AnswerCase::Mixed
+        | AnswerCase::Undecided => between_the_extremes(comparison),
+    };
+    let left_out: Vec<String> = comparison
+        .groups()
+        .iter()
+        .filter(|group| group.row.role != leaklab_record::Role::Probe && group.row.learned == Some(false))
+        .map(|group| label(group.row.tau, &group.row.condition))
+        .collect();
+    let left_out = match left_out.len() {
+        0 => String::new(),
+        _ => format!(" Left out because not every run learned: {}.", left_out.join(", ")),
+    };
+    table.rows.push(AnswerRow { case, sentence: format!("{sentence}{between}{left_out}") });
+    table
+}
+
+/// A condition within a sentence.
+fn label(tau: Option<Tau>, name: &str) -> String {
+    match tau {
+        Some(tau) if tau.leaks() => format!("tau {tau}"),
+        Some(_) => "no leak".to_owned(),
+        None => name.to_owned(),
+    }
+}
+
+fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) {
+    let rows: Vec<&ClaimRow> = claims.iter().filter(|row| row.claim == ClaimId::Robustness).collect();
+    let Some((a, b)) = trend::extremes(comparison) else {
+        return (
+            AnswerCase::NothingLearned,
+            "This study has no answer: fewer than two conditions that differ in tau alone have learned."
+                .to_owned(),
+        );
+    };
+    let name =
+        |condition: &str| label(comparison.group(condition).and_then(|group| group.row.tau), condition);
+    let (most, least) = (name(a), name(b));
+    if rows.is_empty() || rows.iter().all(|row| row.case == Case::NoInterval) {
+        return (
+            AnswerCase::NotMeasured,
+            "This study has no answer yet: accuracy under noise was not measured in at least two pairs of runs.".to_owned(),
+        );
+    }
+    let n = rows.len();
+    let kinds = match n {
+        1 => "the one kind of noise tested".to_owned(),
+        n => format!("all {n} kinds of noise tested"),
+    };
+    let all = |accept: &dyn Fn(&ClaimRow) -> bool| rows.iter().all(|row| accept(row));
+    let range = points(&rows);
+    if all(&|row| row.verdict == Verdict::Holds) {
+        if all(&|row| row.case == Case::Small) {
+            let sentence = format!(
+                "Hardly: under {kinds}, {most} is more accurate than {least}, but by less than one percentage point ({range})."
+            );
+            return (AnswerCase::BelowInterest, sentence);
+        }
+        let noises = noises_with(claims, |_| true);
+        let only_strong = noises.iter().all(|&noise| weak_severities_show_nothing(comparison, noise, a, b));
+        let where_ = if only_strong {
+            format!(", though only at strong noise (severities {} to {HIGHEST_SEVERITY})", STRONG + 1)
+        } else {
+            String::new()
+        };
+        if noises.iter().all(|&noise| dose_response(comparison, noise)) && comparison.sweep().len() > 2 {
+            let sentence = format!(
+                "Yes: the more leak, the more accurate the network stays under {kinds}{where_}; {most} gains {range} over {least}."
+            );
+            return (
+                if only_strong { AnswerCase::OnlyStrongNoise } else { AnswerCase::DoseResponse },
+                sentence,
+            );
+        }
+        let sentence = format!(
+            "Yes, between the extremes: under {kinds}, {most} is more accurate than {least}{where_}, by {range}."
+        );
+        return (if only_strong { AnswerCase::OnlyStrongNoise } else { AnswerCase::OnlyExtremes }, sentence);
+    }
+    if all(&|row| row.case == Case::Opposite) {
+        let sentence =
+            format!("No, the opposite: under {kinds}, {most} is less accurate than {least}, by {range}.");
+        return (AnswerCase::Against, sentence);
+    }
+    if all(&|row| row.verdict == Verdict::DoesNotHold) {
+        let sentence = format!(
+            "No: under {kinds}, {most} is not more accurate than {least} by one percentage point or more."
+        );
+        return (AnswerCase::NoEffect, sentence);
+    }
+    if all(&|row| row.verdict == Verdict::NotEnoughEvidence) {
+        let sentence = format!(
+            "This study cannot tell: under {kinds}, its runs allow that {most} is more accurate than {least} and that it is not."
+        );
+        return (AnswerCase::Undecided, sentence);
+    }
+    (AnswerCase::Mixed, mixed(claims, &most, &least, n))
+}
+
+/// What the conditions between most and least leak gain or lose against the least, where that is sure: by
+/// Holm's correction over all of them and all noises. Leak need not act in one direction.
+fn between_the_extremes(comparison: &Comparison) -> String {
+    let sweep = comparison.sweep();
+    let [_, middle @ .., least] = &sweep[..] else { return String::new() };
+    let noises = comparison.noises();
+    let contrast = |condition: &str, noise: NoiseKey| {
+        comparison.contrast(&Quantity::Robustness(noise), condition, &least.row.condition)
+    };
+    let pairs = middle.iter().flat_map(|group| noises.iter().map(move |&noise| (group, noise)));
+    let found: Vec<_> = pairs
+        .filter_map(|(group, noise)| {
+            let contrast = contrast(&group.row.condition, noise)?;
+            Some((group, noise, contrast.mean, contrast.worth?.p))
+        })
+        .collect();
+    let corrected = holm(&found.iter().map(|row| row.3).collect::<Vec<_>>());
+    let mut text = String::new();
+    for group in middle {
+        let part = |word: &str, sign: f64| {
+            let sure: Vec<(NoiseKey, f64)> = found
+                .iter()
+                .zip(&corrected)
+                .filter(|(row, p)| {
+                    row.0.row.condition == group.row.condition && **p <= SIGNIFICANT && sign * row.2 > 0.0
+                })
+                .map(|(row, _)| (row.1, row.2))
+                .collect();
+            let names: Vec<String> = sure.iter().map(|(noise, _)| noise.words()).collect();
+            let which = match (sure.len(), noises.len()) {
+                (0, _) => return None,
+                (n, all) if n == all => format!("all {n} kinds of noise"),
+                (n, all) => format!("{n} of {all} kinds of noise ({})", names.join(", ")),
+            };
+            Some(format!("{word} accurate under {which}, by {}", range(sure.iter().map(|(_, mean)| *mean))))
+        };
+        let parts: Vec<String> = [part("more", 1.0), part("less", -1.0)].into_iter().flatten().collect();
+        if !parts.is_empty() {
+            text.push_str(&format!(
+                " In between, {} against {} is {}.",
+                label(group.row.tau, &group.row.condition),
+                label(least.row.tau, &least.row.condition),
+                parts.join(", and ")
+            ));
+        }
+    }
+    text
+}
+
+/// The effects as one phrase in percentage points, without their sign.
+fn points(rows: &[&ClaimRow]) -> String {
+    range(rows.iter().filter_map(|row| row.ours))
+}
+
+/// Differences as one phrase in percentage points, without their sign.
+fn range(differences: impl Iterator<Item = f64>) -> String {
+    let sizes: Vec<f64> = differences.map(|x| 100.0 * x.abs()).collect();
+    let low = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = sizes.iter().copied().fold(0.0, f64::max);
+    if format!("{low:.1}") == format!("{high:.1}") {
+        format!("{high:.1} points")
+    } else {
+        format!("{low:.1} to {high:.1} points")
+    }
+}
+
+fn mixed(claims: &[ClaimRow], most: &str, least: &str, n: usize) -> String {
+    let part = |verdict: Verdict, case: Option<Case>| {
+        let same = |row: &ClaimRow| row.verdict == verdict && case.is_none_or(|case| row.case == case);
+        let noises: Vec<String> = noises_with(claims, same).iter().map(|noise| noise.words()).collect();
+        (noises.len(), noises.join(", "))
+    };
+    let mut pieces = Vec::new();
+    let (count, names) = part(Verdict::Holds, None);
+    if count > 0 {
+        pieces.push(format!(
+            "{most} is more accurate than {least} under {count} of {n} kinds of noise ({names})"
+        ));
+    }
+    let (against, against_names) = part(Verdict::DoesNotHold, Some(Case::Opposite));
+    if against > 0 {
+        pieces.push(format!("less accurate under {against} ({against_names})"));
+    }
+    let not = |row: &ClaimRow| row.verdict == Verdict::DoesNotHold && row.case != Case::Opposite;
+    let none: Vec<String> = noises_with(claims, not).iter().map(|noise| noise.words()).collect();
+    if !none.is_empty() {
+        pieces.push(format!("not better by a point or more under {} ({})", none.len(), none.join(", ")));
+    }
+    let (open, open_names) = part(Verdict::NotEnoughEvidence, None);
+    if open > 0 {
+        pieces.push(format!("undecided under {open} ({open_names})"));
+    }
+    let opening = if count > 0 { "In part" } else { "Not as far as this study can tell" };
+    let first_is_most = count > 0;
+    let body = pieces.join("; ");
+    if first_is_most {
+        format!("{opening}: {body}.")
+    } else {
+        format!("{opening}: {most} against {least} is {body}.")
+    }
+}
+
+/// Whether no severity up to [`STRONG`] shows a gain by itself.
+fn weak_severities_show_nothing(comparison: &Comparison, noise: NoiseKey, a: &str, b: &str) -> bool {
+    let gains = |severity: usize| {
+        let contrast = comparison.contrast(&Quantity::AccuracyUnder(noise, severity), a, b);
+        contrast.as_ref().and_then(Contrast::interval).is_some_and(|interval| interval.low > 0.0)
+    };
+    !(1..=STRONG).any(gains) && (STRONG + 1..=HIGHEST_SEVERITY).any(gains)
+}
+
+/// Whether every neighbouring pair of tau agrees in sign.
+fn dose_response(comparison: &Comparison, noise: NoiseKey) -> bool {
+    comparison.sweep().windows(2).all(|pair| {
+        let [a, b] = [&pair[0].row.condition, &pair[1].row.condition];
+        comparison.contrast(&Quantity::Robustness(noise), a, b).is_some_and(|contrast| contrast.mean > 0.0)
+    })
+}

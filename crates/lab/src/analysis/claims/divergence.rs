@@ -1,0 +1,107 @@
+//! Claim 7: training fails for small tau. Judged from conditions that leak strongly, probes above all, which
+//! are trained for this claim alone; for each gradient mode apart, since both change what a small tau does to
+//! training.
+
+use super::super::compare::{Comparison, Group};
+use super::super::contrast::MINIMUM_PAIRS;
+use super::super::statistics::{Estimate, wilson};
+use super::{ABOVE, Side, blank};
+use leaklab_engine::Gradient;
+use leaklab_record::tables::ClaimRow;
+use leaklab_record::{ClaimId, Role, Unit};
+
+/// The paper sees training diverge below tau = 30 at 100 time steps.
+pub const SMALL_SHARE: f64 = 0.3;
+/// Smallest excess of failing runs worth claiming: half of them.
+pub const FAILURE_MARGIN: f64 = 0.5;
+
+/// Whether a condition leaks as strongly as where the paper sees training diverge.
+fn is_small(group: &Group) -> bool {
+    let steps = group.runs[0].config.time_steps as f64;
+    group.uniform_tau().is_some_and(|tau| tau.steps() < SMALL_SHARE * steps)
+}
+
+/// `(runs, of which did not learn)`.
+fn count<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> (u64, u64) {
+    let rows = groups.flat_map(|group| &group.rows).filter_map(|row| row.learned);
+    rows.fold((0, 0), |(runs, failed), learned| (runs + 1, failed + u64::from(!learned)))
+}
+
+/// The rows of claim 7: one for each gradient mode with which a small tau was tried.
+pub(super) fn judge(comparison: &Comparison) -> Vec<ClaimRow> {
+    let gradient = |group: &Group| group.runs[0].config.gradient;
+    let groups = comparison.groups();
+    let mut modes: Vec<Gradient> = Vec::new();
+    for group in groups.iter().filter(|group| is_small(group)) {
+        if !modes.contains(&gradient(group)) {
+            modes.push(gradient(group));
+        }
+    }
+    if modes.is_empty() {
+        return vec![row(comparison, None, (0, 0), &[])];
+    }
+    modes
+        .into_iter()
+        .map(|mode| {
+            let small: Vec<&Group> = groups.iter().filter(|g| is_small(g) && gradient(g) == mode).collect();
+            let counts = count(small.iter().copied());
+            row(comparison, Some(mode), counts, &small)
+        })
+        .collect()
+}
+
+fn row(
+    comparison: &Comparison,
+    mode: Option<Gradient>,
+    (small, failed): (u64, u64),
+    conditions: &[&Group],
+) -> ClaimRow {
+    let others = comparison.groups().iter().filter(|group| !is_small(group) && group.row.role != Role::Probe);
+    let (other, other_failed) = count(others);
+    // Newcombe's interval of a difference of two fractions, from their Wilson intervals.
+    let share = |failed: u64, runs: u64| wilson(failed as f64, runs);
+    let difference = share(failed, small).zip(share(other_failed, other)).map(|(p, q)| Estimate {
+        mean: p.mean - q.mean,
+        low: p.mean - q.mean - ((p.mean - p.low).powi(2) + (q.high - q.mean).powi(2)).sqrt(),
+        high: p.mean - q.mean + ((p.high - p.mean).powi(2) + (q.mean - q.low).powi(2)).sqrt(),
+    });
+    let side =
+        Side { reference: 0.0, sign: ABOVE, smallest: FAILURE_MARGIN, words: "half of the runs".into() };
+    let known = small >= MINIMUM_PAIRS as u64 && other > 0;
+    let case = side.case(difference.filter(|_| known));
+    let limit = SMALL_SHARE * comparison.run().config.time_steps as f64;
+    let reason = match (small, other) {
+        _ if known => format!(
+            "{failed} of {small} runs with a small tau did not learn, and {other_failed} of {other} others. {}",
+            side.reason(case)
+        ),
+        (0, _) => format!("This study has no tau below {limit}."),
+        (_, 0) => format!("This study has no tau of {limit} or more to compare with."),
+        _ => format!("A small tau needs at least {MINIMUM_PAIRS} runs."),
+    };
+    let names: Vec<&str> = conditions.iter().map(|group| group.row.condition.as_str()).collect();
+    let part = mode.map_or_else(String::new, |mode| format!("{mode} gradient"));
+    let statement = match mode {
+        Some(mode) => {
+            format!("Training with the {mode} gradient fails for small tau ({}).", names.join(", "))
+        }
+        None => "Training fails for small tau.".to_owned(),
+    };
+    let mut row = blank(ClaimId::Divergence, &part, &statement, Unit::Fraction);
+    row.paper = "diverges below tau = 30 at 100 steps".into();
+    (row.ours, row.low, row.high) =
+        (difference.map(|d| d.mean), difference.map(|d| d.low), difference.map(|d| d.high));
+    row.smallest = side.smallest;
+    (row.case, row.verdict, row.reason) = (case, case.verdict(), reason);
+    row.quantity =
+        format!("difference of the share of runs that did not learn, tau below {limit} minus others");
+    row.seeds = small;
+    row.rule = format!(
+        "A run did not learn if its clean accuracy exceeds chance by less than half of what the best condition's mean does. \
+         Share of such runs with tau below {SMALL_SHARE} of the time steps minus that of all other conditions, Newcombe's \
+         95 % interval; the smallest effect of interest is {}. Holds: the whole interval lies above 0. Does not hold: it \
+         leaves no room for half of the runs. Otherwise, or with fewer than {MINIMUM_PAIRS} such runs: not enough evidence.",
+        side.words
+    );
+    row
+}

@@ -1,0 +1,199 @@
+//! The conditions of a comparison: which runs belong together, what is special about them, and whether they
+//! learned.
+
+use super::{CompareError, RunRecord};
+use crate::analysis::statistics::{mean, wilson};
+use crate::config::{Group as KeyGroup, KEYS, RunConfig};
+use leaklab_engine::Tau;
+use leaklab_record::health::Trouble;
+use leaklab_record::tables::{ConditionRow, RunRow};
+use leaklab_record::{Role, Stimulus};
+
+/// Runs of one condition.
+#[derive(Debug, Clone)]
+pub struct Group<'a> {
+    /// What the table of conditions says of it.
+    pub row: ConditionRow,
+    /// Its runs, by seed.
+    pub runs: Vec<&'a RunRecord>,
+    /// What the table of runs says of them.
+    pub rows: Vec<RunRow>,
+}
+
+impl Group<'_> {
+    /// Whether it takes part in claims 1 to 6: compared, and every run of it learned.
+    pub fn counts(&self) -> bool {
+        self.row.role != Role::Probe && self.row.learned != Some(false)
+    }
+
+    /// The time constant of its hidden layers and readout, if they have one.
+    pub fn uniform_tau(&self) -> Option<Tau> {
+        self.runs.first().and_then(|run| run.config.leak.as_uniform())
+    }
+}
+
+/// Clean test accuracy of a run: that of the robustness analysis, else the last evaluated epoch's.
+pub(super) fn clean_accuracy(run: &RunRecord) -> Option<f64> {
+    let clean: Vec<f64> = run
+        .correctness
+        .iter()
+        .filter(|row| row.stimulus == Stimulus::Clean && !row.correct.is_empty())
+        .map(|row| row.correct.count() as f64 / row.correct.len() as f64)
+        .collect();
+    mean(&clean).or_else(|| run.epochs.iter().rev().find_map(|epoch| epoch.test_accuracy))
+}
+
+/// Groups runs by condition: those that differ from the baseline in tau alone from most to least leak, then
+/// the others, then the probes.
+pub(super) fn group<'a>(
+    runs: &'a [RunRecord],
+    baseline: Option<&str>,
+) -> Result<Vec<Group<'a>>, CompareError> {
+    let mut groups: Vec<(String, Vec<&RunRecord>)> = Vec::new();
+    for run in runs {
+        let name = run.config.condition_name();
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(run),
+            None => groups.push((name, vec![run])),
+        }
+    }
+    groups.iter_mut().for_each(|(_, members)| members.sort_by_key(|run| run.config.seed));
+    let base = match baseline {
+        Some(name) => groups.iter().position(|(known, _)| known == name).ok_or_else(|| {
+            let known: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+            CompareError::NoBaseline { name: name.to_owned(), known: known.join(", ") }
+        })?,
+        None => least_leak(&groups),
+    };
+    let reference = &groups[base].1[0].config.clone();
+    let mut found: Vec<Group> = groups
+        .into_iter()
+        .enumerate()
+        .map(|(i, (condition, runs))| {
+            let config = &runs[0].config;
+            let differs = differences(config, reference);
+            let alone = differs.iter().all(|(key, _)| key == "tau");
+            let role = match (config.probe, i == base) {
+                (true, _) => Role::Probe,
+                (false, true) => Role::Baseline,
+                (false, false) => Role::Compared,
+            };
+            let differs: Vec<String> =
+                differs.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+            let row = ConditionRow {
+                condition,
+                tau: config.leak.as_uniform().filter(|_| alone),
+                role,
+                differs: differs.join(", "),
+                runs: runs.len() as u64,
+                learned: None,
+                reason: String::new(),
+            };
+            Group { row, runs, rows: Vec::new() }
+        })
+        .collect();
+    // A stable sort: conditions that are not a time constant stay in the order in which they came.
+    found.sort_by_key(|group| {
+        (group.row.role == Role::Probe, group.row.tau.is_none(), group.row.tau.unwrap_or(Tau::INFINITE))
+    });
+    judge_learning(&mut found);
+    Ok(found)
+}
+
+/// The group with the least leak that is no probe, the first of equals.
+fn least_leak(groups: &[(String, Vec<&RunRecord>)]) -> usize {
+    let leak = |members: &[&RunRecord]| members[0].config.leak.as_uniform();
+    let mut best: Option<(Tau, usize)> = None;
+    for (i, (_, members)) in groups.iter().enumerate().filter(|(_, (_, m))| !m[0].config.probe) {
+        if let Some(tau) = leak(members)
+            && best.is_none_or(|(known, _)| tau > known)
+        {
+            best = Some((tau, i));
+        }
+    }
+    let first = || groups.iter().position(|(_, members)| !members[0].config.probe).unwrap_or(0);
+    best.map_or_else(first, |(_, i)| i)
+}
+
+/// The settings in which a run differs from a reference: key and own value. The seed and what changes no
+/// result do not count.
+fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(String, String)> {
+    let counted = KEYS.iter().filter(|key| {
+        matches!(key.group, KeyGroup::Data | KeyGroup::Network | KeyGroup::Training)
+            && !["seed", "data_dir", "evaluate_every", "evaluate_train_images"].contains(&key.name)
+    });
+    counted
+        .filter_map(|key| {
+            let (ours, theirs) = (key.text(config), key.text(reference));
+            (ours != theirs).then(|| (key.name.to_owned(), ours.unwrap_or_else(|| "none".to_owned())))
+        })
+        .collect()
+}
+
+/// A run learned if its clean accuracy exceeds chance by at least half of what the best condition's mean
+/// does; a condition learned if all its runs did. Where not even the best condition is above chance, nothing
+/// learned.
+fn judge_learning(groups: &mut [Group]) {
+    let Some(first) = groups.first().and_then(|group| group.runs.first()) else { return };
+    let chance = 1.0 / first.config.network.classes().max(1) as f64;
+    let accuracies =
+        |group: &Group| -> Vec<f64> { group.runs.iter().filter_map(|run| clean_accuracy(run)).collect() };
+    let best = groups.iter().filter_map(|group| mean(&accuracies(group))).reduce(f64::max);
+    let images = first.correctness.first().map_or(0, |row| row.correct.len() as u64);
+    let above_chance = best.is_some_and(|best| {
+        wilson(best * images as f64, images).map_or(best > chance, |interval| interval.low > chance)
+    });
+    for group in groups {
+        for run in &group.runs {
+            let accuracy = clean_accuracy(run);
+            let lost = run.notices.iter().rev();
+            let lost = lost.into_iter().find(|n| matches!(n.kind, Trouble::Diverged | Trouble::NonFinite));
+            let (learned, reason) = match (accuracy, best) {
+                (Some(accuracy), Some(best)) => {
+                    let far_enough = accuracy - chance >= 0.5 * (best - chance) && above_chance;
+                    let why = lost.map_or_else(
+                        || {
+                            format!(
+                                "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as the best \
+                                 condition's {:.1} %",
+                                100.0 * accuracy,
+                                100.0 * chance,
+                                100.0 * best
+                            )
+                        },
+                        |notice| notice.message.clone(),
+                    );
+                    (Some(far_enough), if far_enough { String::new() } else { why })
+                }
+                _ => match lost {
+                    Some(notice) => (Some(false), notice.message.clone()),
+                    None => (None, "it was not evaluated".to_owned()),
+                },
+            };
+            group.rows.push(RunRow {
+                run: run.name.clone(),
+                condition: group.row.condition.clone(),
+                seed: run.config.seed,
+                accuracy,
+                chance,
+                learned,
+                reason,
+            });
+        }
+        let failed: Vec<&RunRow> = group.rows.iter().filter(|row| row.learned == Some(false)).collect();
+        group.row.learned = match failed[..] {
+            [] if group.rows.iter().all(|row| row.learned == Some(true)) => Some(true),
+            [] => None,
+            _ => Some(false),
+        };
+        if let Some(first) = failed.first() {
+            group.row.reason = format!(
+                "{} of {} runs did not learn: seed {}: {}",
+                failed.len(),
+                group.rows.len(),
+                first.seed,
+                first.reason
+            );
+        }
+    }
+}

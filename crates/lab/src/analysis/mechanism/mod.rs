@@ -1,0 +1,159 @@
+//! Why: where robustness comes from (SPEC section 7).
+//!
+//! Leak acts in three places, and each can be changed alone: in training, in the hidden layers while the
+//! network runs, and in the readout. Networks trained with and without leak are run with and without it, on
+//! the same images and input spikes, and the differences are split between the three.
+//!
+//! [`subject`] runs a network in one way and keeps what it saw; [`subjects`] knows which networks and ways a
+//! study needs; each of the other files makes one or two tables of that.
+
+pub mod advise;
+pub mod cell;
+pub mod colours;
+pub mod judge;
+pub mod layers;
+mod plan;
+pub mod readout;
+pub mod response;
+pub mod sentences;
+pub mod shapley;
+pub mod split;
+pub mod subject;
+pub mod subjects;
+pub mod windows;
+
+use super::{Advance, AnalysisError, Options, Progress};
+use leaklab_record::tables::{AdviceRow, WHY_CLAIMS};
+use leaklab_record::{NoiseKey, RecordError, RunFolder, Stimulus, Table};
+use std::path::{Path, PathBuf};
+use subjects::{Panel, Subjects};
+
+pub use plan::planned_images;
+
+/// Why the question cannot be asked, or not be answered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MechanismError {
+    /// There is nothing to compare with.
+    #[error(
+        "no condition without leak (tau = inf) has learned, so there is nothing to compare leak with; a \
+         study with tau = [30, inf] would have one"
+    )]
+    NoBaseline,
+    /// There is nothing to compare.
+    #[error(
+        "no condition that leaks and differs in tau alone has learned with a seed of the condition without \
+         leak, so there is no gain to split; a study with tau = [30, inf] would have one"
+    )]
+    NoLeak,
+    /// Nothing is that cheap.
+    #[error(
+        "no network that was measured needs at most {budget:.0} synaptic operations per image; the cheapest \
+         needs {cheapest:.0}"
+    )]
+    Budget {
+        /// What was allowed.
+        budget: f64,
+        /// The least that any needs.
+        cheapest: f64,
+    },
+    /// One half of the images is empty.
+    #[error("there are too few test images to choose on one half and report on the other")]
+    TooFewImages,
+}
+
+/// All tables of a study's runs, written into `out`. `report` is told how many images have been shown and
+/// answers whether to go on.
+pub fn study(
+    runs: &[PathBuf],
+    baseline: Option<&str>,
+    out: &Path,
+    options: &Options,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Table>, AnalysisError> {
+    write(&Subjects::of_study(runs, baseline, options)?, out, report)
+}
+
+/// The tables that a single run allows, written into its `analysis` folder.
+pub fn run(
+    run: &Path,
+    options: &Options,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Table>, AnalysisError> {
+    write(&Subjects::of_run(run, options)?, &RunFolder::at(run).analysis(), report)
+}
+
+/// Advice on a study's networks under one noise; the severity is the one that the study's tables are about,
+/// if not said.
+pub fn advise(
+    runs: &[PathBuf],
+    baseline: Option<&str>,
+    options: &Options,
+    (noise, severity): (NoiseKey, Option<usize>),
+    budget: Option<f64>,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<AdviceRow, AnalysisError> {
+    let subjects = Subjects::of_study(runs, baseline, options)?;
+    let known =
+        subjects.stimuli.iter().copied().find(|s| matches!(s, Stimulus::Noisy(own, _) if *own == noise));
+    let stimulus = match severity {
+        Some(severity) => Stimulus::at(noise, severity),
+        None => known.unwrap_or(Stimulus::at(noise, super::stimulus::SPECTRUM_SEVERITY)),
+    };
+    let mut progress = Progress::new(report, advise::images(&subjects));
+    advise::measure(&subjects, stimulus, budget, &mut progress)
+}
+
+fn write(
+    subjects: &Subjects,
+    out: &Path,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Table>, AnalysisError> {
+    let tables = tables(subjects, report)?;
+    std::fs::create_dir_all(out).map_err(RecordError::io(out, "cannot be written"))?;
+    tables.iter().try_for_each(|table| table.write(out))?;
+    Ok(tables)
+}
+
+/// All tables of some networks.
+pub fn tables(
+    subjects: &Subjects,
+    report: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Table>, AnalysisError> {
+    let total = subjects.panel_images() + colours::images(subjects) + response::images(subjects);
+    let mut progress = Progress::new(report, total);
+    let panel = Panel::measure(subjects, &mut progress)?;
+    let (coloured, target) = colours::measure(subjects, &mut progress)?;
+    let response = response::rows(subjects, &mut progress)?;
+    let splits = split::splits(subjects, &panel);
+    let prices = split::prices(subjects, &panel);
+    let layers = layers::rows(subjects, &panel);
+    let windows = windows::readouts(subjects, &panel);
+    let colours = colours::rows(subjects, &coloured, target);
+    let claims = judge::judge(subjects, &splits, &coloured);
+    let sentences = sentences::rows(&sentences::Evidence {
+        subjects,
+        splits: &splits,
+        prices: &prices.rows,
+        layers: &layers.rows,
+        windows: &windows.rows,
+        colours: &colours.rows,
+        claims: &claims.rows,
+    });
+    let mut tables = vec![
+        sentences.table(),
+        claims.table_named(WHY_CLAIMS),
+        split::gains(subjects, &splits).table(),
+        prices.table(),
+        split::cells(subjects, &panel).table(),
+        layers.table(),
+        windows.table(),
+        windows::time(subjects, &panel).table(),
+        colours.table(),
+        response.table(),
+        advise::rows(subjects, &panel).table(),
+    ];
+    for table in &mut tables {
+        table.notes.extend(subjects.notes.iter().cloned());
+    }
+    Ok(tables)
+}

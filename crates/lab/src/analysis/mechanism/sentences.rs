@@ -1,0 +1,226 @@
+//! What the tables say, in sentences made by rule.
+
+use super::readout::{CONTROL, skip};
+use super::split::Split;
+use super::subjects::Subjects;
+use crate::analysis::contrast::Contrast;
+use crate::analysis::statistics::Estimate;
+use leaklab_engine::noise::Colour;
+use leaklab_record::tables::{ClaimRow, ColourRow, LayerLeakRow, PriceRow, WhyRow, WindowRow};
+use leaklab_record::{
+    ClaimId, LayerChoice, NoiseKey, Part, Place, PriceMeasure, Readout, Rows, Stimulus, Topic, Verdict,
+};
+
+/// The tables that sentences are made of.
+pub struct Evidence<'a> {
+    /// The networks.
+    pub subjects: &'a Subjects,
+    /// The gains, in parts.
+    pub splits: &'a [Split],
+    /// Prices.
+    pub prices: &'a [PriceRow],
+    /// Leak layer by layer.
+    pub layers: &'a [LayerLeakRow],
+    /// Readouts without leak.
+    pub windows: &'a [WindowRow],
+    /// Colours of noise.
+    pub colours: &'a [ColourRow],
+    /// Statements W1 to W4.
+    pub claims: &'a [ClaimRow],
+}
+
+/// The table of sentences.
+pub fn rows(evidence: &Evidence) -> Rows<WhyRow> {
+    let mut table = Rows::new(
+        "Why: in sentences",
+        "Made by rule from the other tables. Points are percentage points of accuracy; brackets hold 95 % \
+         intervals over seeds and test images.",
+    );
+    table.rows.extend(explanation(evidence.claims));
+    table.rows.extend(evidence.splits.iter().filter_map(of_gain));
+    table.rows.extend(of_price(evidence));
+    let noises = evidence.subjects.stimuli.iter().filter_map(|&stimulus| match stimulus {
+        Stimulus::Noisy(noise, _) => Some((noise, stimulus)),
+        Stimulus::Clean => None,
+    });
+    for (noise, stimulus) in noises {
+        table.rows.extend(of_window(evidence, noise, stimulus));
+        table.rows.extend(of_layers(evidence, noise, stimulus));
+    }
+    table.rows.extend(of_colour(evidence));
+    table
+}
+
+/// A difference of accuracies in points, with its interval.
+fn points(mean: f64, low: Option<f64>, high: Option<f64>) -> String {
+    // No minus before a zero.
+    let plain = |x: f64| format!("{:.1}", 100.0 * x).replace("-0.0", "0.0").replace('-', "\u{2212}");
+    match low.zip(high) {
+        Some((low, high)) => format!("{} [{}, {}]", plain(mean), plain(low), plain(high)),
+        None => plain(mean),
+    }
+}
+
+fn of_contrast(contrast: &Contrast) -> String {
+    let interval = contrast.interval();
+    points(contrast.mean, interval.map(|i| i.low), interval.map(|i| i.high))
+}
+
+/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...".
+fn of_gain(split: &Split) -> Option<WhyRow> {
+    let Stimulus::Noisy(noise, severity) = split.stimulus else { return None };
+    let total = split.part(Part::Total)?;
+    let mut parts: Vec<(Part, &Contrast)> =
+        split.parts.iter().filter(|(part, _)| *part != Part::Total).map(|(part, c)| (*part, c)).collect();
+    parts.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+    let said: Vec<String> = parts
+        .iter()
+        .enumerate()
+        .map(|(i, (part, contrast))| {
+            format!("{}{} from {}", of_contrast(contrast), if i == 0 { " come" } else { "" }, part.words())
+        })
+        .collect();
+    let (tau, place) = (split.tau, format!("under {} (severity {severity})", noise.words()));
+    let sure = |i: Estimate| i.low > 0.0 || i.high < 0.0;
+    let opening = match (total.mean >= 0.0, total.interval().is_some_and(sure)) {
+        (true, true) => format!("Of the {} points that tau {tau} gains {place}, ", of_contrast(total)),
+        (true, false) => {
+            format!("Tau {tau} gains {} points {place}, which may be none: ", of_contrast(total))
+        }
+        (false, true) => format!("Tau {tau} loses accuracy {place}, by {} points: ", of_contrast(total)),
+        (false, false) => {
+            format!(
+                "Tau {tau} changes accuracy {place} by {} points, which may be nothing: ",
+                of_contrast(total)
+            )
+        }
+    };
+    let sentence = format!("{opening}{}.", said.join(", "));
+    Some(WhyRow { topic: Topic::Gain, noise: Some(noise), tau: Some(tau), sentence })
+}
+
+/// What the most leak costs without noise.
+fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
+    let tau = evidence.subjects.most_leak();
+    let mut rows = Vec::new();
+    for measure in PriceMeasure::ALL {
+        let of = |part: Part| {
+            let row = evidence.prices.iter().find(|row| {
+                (row.tau, row.stimulus, row.measure, row.part) == (tau, Stimulus::Clean, measure, part)
+            });
+            row.filter(|row| row.baseline > 0.0).map(|row| {
+                let percent = |x: f64| {
+                    format!("{:+.0} %", 100.0 * x / row.baseline)
+                        .replace("-0 %", "+0 %")
+                        .replace('-', "\u{2212}")
+                };
+                match row.low.zip(row.high) {
+                    Some((low, high)) => {
+                        format!("{} [{}, {}]", percent(row.mean), percent(low), percent(high))
+                    }
+                    None => percent(row.mean),
+                }
+            })
+        };
+        let Some(total) = of(Part::Total) else { continue };
+        let parts = [Part::Training, Part::Hidden].into_iter();
+        let said: Vec<String> =
+            parts.filter_map(|part| of(part).map(|x| format!("{x} from {}", part.words()))).collect();
+        let sentence = format!(
+            "Without noise, tau {tau} changes the number of {} by {total}: {}; the readout costs nothing.",
+            measure.words(),
+            said.join(", ")
+        );
+        rows.push(WhyRow { topic: Topic::Price, noise: None, tau: Some(tau), sentence });
+    }
+    rows
+}
+
+/// What a readout does that skips its first steps, beside a leaky one.
+fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
+    let tau = evidence.subjects.most_leak();
+    let steps = evidence.subjects.reference.first()?.steps();
+    let of = |readout: Readout| {
+        let row = evidence.windows.iter().find(|row| row.stimulus == stimulus && row.readout == readout)?;
+        Some(points(row.gain, row.low, row.high))
+    };
+    let sentence = format!(
+        "With no leak anywhere, a readout that skips its first {CONTROL} % of steps gains {} points under \
+         {}; a leaky readout (tau {tau}) gains {}, and one that leaks backward in time {}.",
+        of(skip(CONTROL, steps))?,
+        noise.words(),
+        of(Readout::Leaky(tau))?,
+        of(Readout::Reversed(tau))?
+    );
+    Some(WhyRow { topic: Topic::Window, noise: Some(noise), tau: Some(tau), sentence })
+}
+
+/// The hidden layer in which leak alone changes most.
+fn of_layers(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
+    let alone: Vec<&LayerLeakRow> = evidence
+        .layers
+        .iter()
+        .filter(|row| row.stimulus == stimulus && row.choice == LayerChoice::Only)
+        .collect();
+    if alone.len() < 2 {
+        return None;
+    }
+    let most = alone.iter().max_by(|a, b| a.gain.abs().total_cmp(&b.gain.abs()))?;
+    let sentence = format!(
+        "Of {} hidden layers, leak in {} alone changes accuracy under {} most: by {} points.",
+        alone.len(),
+        most.layer,
+        noise.words(),
+        points(most.gain, most.low, most.high)
+    );
+    Some(WhyRow { topic: Topic::Layers, noise: Some(noise), tau: Some(most.tau), sentence })
+}
+
+/// White against frozen noise, beside the control.
+fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
+    let of = |colour: Colour, place: Place| {
+        let row = evidence.colours.iter().find(|row| row.colour == colour && row.place == place)?;
+        Some(points(row.gain, row.low, row.high))
+    };
+    let sentence = format!(
+        "Leak in the hidden layers alone gains {} points under white noise and {} under frozen noise that is \
+         as hard; the control, which has no leak and skips its first steps in the readout, gains {} and {}.",
+        of(Colour::White, Place::Hidden)?,
+        of(Colour::Frozen, Place::Hidden)?,
+        of(Colour::White, Place::Control)?,
+        of(Colour::Frozen, Place::Control)?
+    );
+    Some(WhyRow { topic: Topic::Colour, noise: None, tau: Some(evidence.subjects.most_leak()), sentence })
+}
+
+/// Whether the paper's explanation, W1 and W4, stands.
+pub fn explanation(claims: &[ClaimRow]) -> Option<WhyRow> {
+    let hidden: Vec<Verdict> =
+        claims.iter().filter(|row| row.claim == ClaimId::FromHidden).map(|row| row.verdict).collect();
+    let slow = claims.iter().find(|row| row.claim == ClaimId::SlowNoise && row.part.is_empty())?.verdict;
+    if hidden.is_empty() {
+        return None;
+    }
+    let count = |verdict: Verdict| hidden.iter().filter(|&&own| own == verdict).count();
+    let (holds, refuted, all) = (count(Verdict::Holds), count(Verdict::DoesNotHold), hidden.len());
+    let conclusion = if slow == Verdict::Holds && holds == all {
+        "the explanation stands"
+    } else if slow == Verdict::DoesNotHold || (refuted > 0 && holds == 0) {
+        "the explanation does not stand"
+    } else {
+        "that is not settled"
+    };
+    let noises = if all == 1 { "noise" } else { "noises" };
+    let sentence = format!(
+        "The paper explains robustness by low-pass filtering in the neurons; then the gain must need leak in \
+         the hidden layers while the network runs (W1) and must vanish as noise becomes slow, more than in a \
+         control without leak (W4). Here, W1 holds for {holds} of {all} {noises} and does not for {refuted}, \
+         and W4 {}: {conclusion} for these networks and images.",
+        match slow {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::NotEnoughEvidence => "lacks evidence either way",
+        }
+    );
+    Some(WhyRow { topic: Topic::Explanation, noise: None, tau: None, sentence })
+}

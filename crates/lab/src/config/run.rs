@@ -1,0 +1,309 @@
+//! Everything that one run depends on.
+
+use super::keys::{self, Binds, KEYS};
+use super::settings::{ConfigError, Settings, nearest};
+use crate::data::{Augmentation, Normalisation};
+use leaklab_engine::encode::Encoder;
+use leaklab_engine::noise::Severities;
+use leaklab_engine::optimiser::Optimiser;
+use leaklab_engine::{Architecture, Gradient, Leak, Network, NetworkError, Tau};
+use leaklab_record::noun::tau_condition;
+use leaklab_record::{NoiseKey, RunKey};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Rule of the weight update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OptimiserKind {
+    /// Stochastic gradient descent.
+    #[default]
+    Sgd,
+    /// Adam.
+    Adam,
+}
+
+impl fmt::Display for OptimiserKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            OptimiserKind::Sgd => "sgd",
+            OptimiserKind::Adam => "adam",
+        })
+    }
+}
+
+impl FromStr for OptimiserKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found =
+            [OptimiserKind::Sgd, OptimiserKind::Adam].into_iter().find(|kind| kind.to_string() == name);
+        found.ok_or_else(|| "sgd or adam is expected".to_owned())
+    }
+}
+
+/// Everything a run depends on. The number of threads is not among it: no result depends on that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunConfig {
+    /// Name of its condition in a study, if it has one of its own.
+    pub condition: Option<String>,
+    /// Whether it is trained only to see whether it learns.
+    pub probe: bool,
+    /// Name of the data set.
+    pub dataset: String,
+    /// Folder of the data sets, if not the usual one.
+    pub data_dir: Option<PathBuf>,
+    /// Train on this many images only.
+    pub train_limit: Option<usize>,
+    /// Evaluate on this many test images only.
+    pub test_limit: Option<usize>,
+    /// Share of the training images that takes the place of the test images.
+    pub validation: f32,
+    /// How pixels become numbers in [-1, 1].
+    pub normalise: Normalisation,
+    /// How these become spikes.
+    pub encoder: Encoder,
+    /// Random crop and flip of training images.
+    pub augment: Augmentation,
+    /// The network.
+    pub network: Architecture,
+    /// Where it leaks.
+    pub leak: Leak,
+    /// Threshold of conv and FC neurons.
+    pub v_th: f32,
+    /// Steps per image.
+    pub time_steps: usize,
+    /// How the leak enters the gradient.
+    pub gradient: Gradient,
+    /// Probability that a hidden neuron is left out of a training sample.
+    pub dropout: f32,
+    /// Rule of the weight update.
+    pub rule: OptimiserKind,
+    /// Momentum of SGD.
+    pub momentum: f32,
+    /// Decay of Adam's first moment.
+    pub beta1: f32,
+    /// Decay of Adam's second moment.
+    pub beta2: f32,
+    /// Adam's guard against division by zero.
+    pub epsilon: f32,
+    /// L2 penalty on the weights.
+    pub weight_decay: f32,
+    /// Learning rate of the first epoch.
+    pub learning_rate: f64,
+    /// Epochs after which the learning rate is lowered.
+    pub schedule_after: Vec<u64>,
+    /// Factor by which it is lowered.
+    pub schedule_times: f64,
+    /// Passes over the training set.
+    pub epochs: u64,
+    /// Images per update.
+    pub batch: usize,
+    /// Seed of every random number.
+    pub seed: u64,
+    /// Evaluate the test set after every so many epochs (and after the last).
+    pub evaluate_every: u64,
+    /// Training images evaluated with it.
+    pub evaluate_train_images: usize,
+    /// Noises that the robustness analysis applies.
+    pub noise: Vec<NoiseKey>,
+    /// What a severity means.
+    pub severities: Severities,
+    /// Test images that analyses use; all if not said.
+    pub analysis_images: Option<usize>,
+    /// Times that the robustness analysis shows each image.
+    pub presentations: u64,
+    /// Which input spikes these presentations have.
+    pub presentation_seed: u64,
+    /// Whether a study asks where robustness comes from.
+    pub mechanism: bool,
+}
+
+/// Keys without which there is no run; a data set's built-in study says all but the first two.
+const REQUIRED: [&str; 10] = [
+    "dataset",
+    "tau",
+    "network",
+    "time_steps",
+    "normalise",
+    "encoder",
+    "gradient",
+    "learning_rate",
+    "epochs",
+    "batch",
+];
+
+impl RunConfig {
+    /// What holds where nothing is said; the required keys have values that are never used.
+    fn unset() -> Self {
+        RunConfig {
+            condition: None,
+            probe: false,
+            dataset: String::new(),
+            data_dir: None,
+            train_limit: None,
+            test_limit: None,
+            validation: 0.0,
+            normalise: Normalisation::PerImage,
+            encoder: Encoder::Signed,
+            augment: Augmentation { crop_padding: 0, flip: false },
+            network: Architecture::parse("1x1x1-1FC-1o").expect("the smallest network"),
+            leak: Leak::uniform(Tau::INFINITE),
+            v_th: 1.0,
+            time_steps: 1,
+            gradient: Gradient::StraightThrough,
+            dropout: 0.0,
+            rule: OptimiserKind::Sgd,
+            momentum: 0.0,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            learning_rate: 1.0,
+            schedule_after: Vec::new(),
+            schedule_times: 1.0,
+            epochs: 1,
+            batch: 1,
+            seed: 1,
+            evaluate_every: 1,
+            evaluate_train_images: 0,
+            noise: Vec::new(),
+            severities: Severities::default(),
+            analysis_images: None,
+            presentations: 1,
+            presentation_seed: 0,
+            mechanism: true,
+        }
+    }
+
+    /// The run that settings describe, completed with the defaults of its data set.
+    pub fn resolve(mut settings: Settings) -> Result<Self, ConfigError> {
+        let defaults = settings.defaults()?;
+        settings.fill_from(defaults, &["tau", "seeds", "name", "baseline"]);
+        for (key, flag) in [("tau", "--tau 30"), ("seeds", "--seed 1")] {
+            settings.make_single(key, flag)?;
+        }
+        if let Some(condition) = settings.conditions.first() {
+            return Err(condition.refuse(
+                "name",
+                "a run has one condition: give its settings, or run them all with `leaklab study`",
+            ));
+        }
+        Self::read(&settings)
+    }
+
+    /// The run that complete settings describe.
+    pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
+        check_names(settings)?;
+        if let Some(&key) = REQUIRED.iter().find(|key| !settings.contains(key)) {
+            return Err(missing(key));
+        }
+        let mut run = Self::unset();
+        for (name, (value, _)) in &settings.entries {
+            let (key, member) = keys::find(name).expect("names were checked");
+            if (key.name == "condition" && !value.is_str())
+                || ["format", "name", "seeds", "baseline"].contains(&key.name)
+            {
+                continue;
+            }
+            let set = key.kind.check(value).and_then(|()| (key.set)(&mut run, member, value));
+            set.map_err(|expected| settings.refuse(name, expected))?;
+        }
+        let place = if run.leak.layer_tau.is_empty() { "network" } else { "layer_tau" };
+        run.leak.check(&run.network).map_err(|e| {
+            let named = run.leak.layer_tau.keys().map(|layer| format!("layer_tau.{layer}"));
+            let first = named.into_iter().find(|key| settings.contains(key));
+            settings.refuse(first.as_deref().unwrap_or(place), e)
+        })?;
+        Ok(run)
+    }
+
+    /// The run in a file, with further `key=value` settings on top.
+    pub fn load(path: &Path, assignments: &[String]) -> Result<Self, ConfigError> {
+        let mut settings = Settings::from_file(path)?;
+        assignments.iter().try_for_each(|assignment| settings.assign(assignment))?;
+        Self::resolve(settings)
+    }
+
+    /// Which run of a study this is. A condition without a name of its own is named after its leak.
+    pub fn key(&self) -> RunKey {
+        RunKey { condition: self.condition_name(), seed: self.seed }
+    }
+
+    /// Name of the run's condition.
+    pub fn condition_name(&self) -> String {
+        let of_leak = || match self.leak.as_uniform() {
+            Some(tau) => tau_condition(tau),
+            None => format!("tau {}", self.leak),
+        };
+        self.condition.clone().unwrap_or_else(of_leak)
+    }
+
+    /// Name of the run's folder in a study: `tau-30_seed-1`.
+    pub fn folder_name(&self) -> String {
+        self.key().folder_name()
+    }
+
+    /// The network before training.
+    pub fn initial_network(&self) -> Result<Network, NetworkError> {
+        Network::initialised(self.network.clone(), self.leak.clone(), self.v_th, self.seed)
+    }
+
+    /// Rule of the weight update with its constants.
+    pub fn optimiser(&self) -> Optimiser {
+        let RunConfig { momentum, beta1, beta2, epsilon, weight_decay, .. } = *self;
+        match self.rule {
+            OptimiserKind::Sgd => Optimiser::Sgd { momentum, weight_decay },
+            OptimiserKind::Adam => Optimiser::Adam { beta1, beta2, epsilon, weight_decay },
+        }
+    }
+
+    /// Learning rate of an epoch, counted from 1.
+    pub fn learning_rate_of(&self, epoch: u64) -> f64 {
+        let passed = self.schedule_after.iter().filter(|&&after| epoch > after).count();
+        self.learning_rate * self.schedule_times.powi(passed as i32)
+    }
+
+    /// The last epoch before the learning rate is lowered for the last time; 0 if it never is.
+    pub fn last_drop(&self) -> u64 {
+        self.schedule_after.iter().copied().filter(|&after| after < self.epochs).max().unwrap_or(0)
+    }
+
+    /// Whether the test set is evaluated after an epoch, counted from 1.
+    pub fn evaluates(&self, epoch: u64) -> bool {
+        epoch.is_multiple_of(self.evaluate_every) || epoch == self.epochs
+    }
+
+    /// The settings that trained weights belong to, as text by key; see [`Binds`].
+    pub fn bound(&self) -> BTreeMap<String, String> {
+        let bound = KEYS.iter().filter(|key| key.binds != Binds::Nothing);
+        bound.filter_map(|key| Some((key.name.to_owned(), key.text(self)?))).collect()
+    }
+}
+
+/// A key that must be said was not.
+pub(super) fn missing(key: &'static str) -> ConfigError {
+    let help = keys::find(key).map_or("", |(row, _)| row.help);
+    let hint = match key {
+        "dataset" => "say --dataset digits, or put it in the file; `leaklab data list` shows all".to_owned(),
+        "tau" => "say --tau 30, or --tau inf for no leak, or put it in the file".to_owned(),
+        _ => format!("{help}; say it in the file or with --set {key}=..."),
+    };
+    ConfigError::Missing { key, hint }
+}
+
+/// Refuses names that are no keys, with the one that may have been meant.
+fn check_names(settings: &Settings) -> Result<(), ConfigError> {
+    let names = || KEYS.iter().map(|key| key.name);
+    match settings.entries.iter().find(|(name, _)| keys::find(name).is_none()) {
+        None => Ok(()),
+        Some((name, (_, origin))) => {
+            let hint = match nearest(name, names()) {
+                Some(meant) => format!("; did you mean `{meant}`?"),
+                None => format!("; the keys are {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            Err(ConfigError::Unknown { origin: origin.clone(), key: name.clone(), hint })
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A `.tar.gz` read to its very end, entry by entry, within a budget.
+//!
+//! The checksum of gzip stands after everything else. A tar reader stops at the archive's end mark, before
+//! it; so the rest is read too, and damage anywhere in the file is noticed.
+
+use super::budget::Limited;
+use super::{DataError, Flaw};
+use leaklab_record::file;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// One entry, with its contents to read.
+pub type Entry<'a> = tar::Entry<'a, Limited<flate2::read::GzDecoder<BufReader<std::fs::File>>>>;
+
+/// Gives every file, folder and odder thing of an archive to `each`, with its name. What unpacks to more than
+/// `most` bytes is refused, and so are names that need an extension of the format: no data set has such
+/// names.
+pub fn walk(
+    path: &Path,
+    most: u64,
+    mut each: impl FnMut(Entry, PathBuf) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let damaged = |error: io::Error| {
+        Flaw::new(0, format!("the archive is damaged or cut short: {error}; fetch it again")).of(path)
+    };
+    let file = BufReader::new(file::open(path).map_err(DataError::io(path))?);
+    let mut archive = tar::Archive::new(Limited::new(flate2::read::GzDecoder::new(file), most));
+    // Raw: the library would read a long name into memory, however long it claims to be.
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
+        let entry = entry.map_err(damaged)?;
+        let name = entry.path().map_err(damaged)?.into_owned();
+        let kind = entry.header().entry_type();
+        if kind.is_gnu_longname() || kind.is_gnu_longlink() {
+            let reason = format!("entry '{}' has a name of more than 100 bytes", name.display());
+            return Err(Flaw::new(entry.raw_header_position() as usize, reason).of(path));
+        }
+        // Times and owners with more digits than the format has room for.
+        if !kind.is_pax_global_extensions() && !kind.is_pax_local_extensions() {
+            each(entry, name)?;
+        }
+    }
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(damaged)?;
+    Ok(())
+}
+
+/// The contents of an entry; `path` is for the message.
+pub fn contents(entry: Entry, most: u64, path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut bytes = Vec::new();
+    entry.take(most + 1).read_to_end(&mut bytes).map_err(DataError::io(path))?;
+    Ok(bytes)
+}

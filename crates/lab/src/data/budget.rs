@@ -1,0 +1,141 @@
+//! One budget of bytes for each file that is read: what a stranger's file may take of memory and time.
+//!
+//! A compressed file can promise, and deliver, a thousand times its size, and an archive can point at the
+//! same bytes many times over. So every reader takes from one budget before it makes room, for all parts of a
+//! file together, and refuses the file in a sentence when nothing is left.
+
+use leaklab_record::file;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest file of weights that is read at all.
+pub const LARGEST_FILE: u64 = 4 << 30;
+
+/// What any file of weights may be turned into, however small it is: neuron constants compress well.
+const FLOOR: u64 = 384 << 20;
+
+/// Bytes that may still be made of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    left: u64,
+    most: u64,
+}
+
+/// A file would become larger than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct Exceeded {
+    most: u64,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it unpacks to more than {} MB, which nothing of this kind does", self.most / 1_000_000)
+    }
+}
+
+impl From<Exceeded> for io::Error {
+    fn from(exceeded: Exceeded) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, exceeded)
+    }
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn of(most: u64) -> Self {
+        Budget { left: most, most }
+    }
+
+    /// The budget for weights in a file of that length. Weights hardly compress, and float32 values are kept
+    /// as they stand in the file, as a chunk and as float64 at the same time: four times their length, and as
+    /// much again to be safe.
+    pub fn of_weights(length: usize) -> Self {
+        Budget::of((length as u64).saturating_mul(8).saturating_add(FLOOR))
+    }
+
+    /// Takes bytes, before room is made for them.
+    pub fn take(&mut self, bytes: u64) -> Result<(), Exceeded> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Exceeded { most: self.most }),
+        }
+    }
+
+    /// Everything that `reader` gives, if the budget allows it.
+    pub fn read_to_end(&mut self, reader: impl Read) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        reader.take(self.left.saturating_add(1)).read_to_end(&mut bytes)?;
+        self.take(bytes.len() as u64)?;
+        Ok(bytes)
+    }
+}
+
+/// A reader that fails when it has given all of a budget and there is more.
+pub struct Limited<R> {
+    reader: R,
+    budget: Budget,
+}
+
+impl<R: Read> Limited<R> {
+    /// Gives what `reader` gives, up to `most` bytes.
+    pub fn new(reader: R, most: u64) -> Self {
+        Limited { reader, budget: Budget::of(most) }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.budget.take(read as u64)?;
+        Ok(read)
+    }
+}
+
+/// The bytes of a regular file of at most `most` bytes.
+pub fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = file::open(path)?;
+    let too_large = || {
+        let reason = format!("it has more than {} MB, which no file of this kind has", most / 1_000_000);
+        io::Error::new(io::ErrorKind::InvalidData, reason)
+    };
+    if file.metadata()?.len() > most {
+        return Err(too_large());
+    }
+    Budget::of(most).read_to_end(file).map_err(|e| if e.get_ref().is_some() { too_large() } else { e })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_gone() {
+        let mut budget = Budget::of(10);
+        assert_eq!(budget.read_to_end(&[1u8; 4][..]).unwrap(), [1; 4]);
+        assert_eq!(budget.take(6), Ok(()));
+        let message = budget.take(1).unwrap_err().to_string();
+        assert!(message.contains("unpacks to more than 0 MB"), "{message}");
+        assert!(budget.read_to_end(&[1u8][..]).is_err() && budget.read_to_end(io::empty()).is_ok());
+    }
+
+    #[test]
+    fn a_reader_gives_all_of_its_budget_and_no_more() {
+        let mut out = Vec::new();
+        Limited::new(&[7u8; 10][..], 10).read_to_end(&mut out).unwrap();
+        assert_eq!(out, [7; 10]);
+        assert!(Limited::new(&[7u8; 11][..], 10).read_to_end(&mut out).is_err());
+    }
+
+    #[test]
+    fn a_file_is_measured_before_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let message = read_file(&path, 5_000_000).unwrap_err().to_string();
+        assert!(message.contains("more than 5 MB"), "{message}");
+    }
+}

@@ -1,0 +1,177 @@
+//! How much memory work will take, asked before it is begun.
+//!
+//! A network that does not fit would end the process in the middle of something, without a word. So whoever
+//! makes a network, a batch or an encoding of a size that a user chose asks here first, and refuses in a
+//! sentence. Estimates count the large arrays only: what they refuse cannot work, what they let pass mostly
+//! does. Where the system does not tell how much there is, nothing is refused.
+
+use leaklab_engine::optimiser::Optimiser;
+use leaklab_engine::{Architecture, LayerKind};
+
+/// Bytes of a weight.
+const WEIGHT: u64 = 4;
+/// Images that are run together, on each thread.
+const GROUP: u64 = 4;
+/// Groups whose gradients are held at once.
+const WAVE: u64 = 16;
+
+/// Work that needs more memory than there is.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{what} needs about {} of memory, and {} can be had; {remedy}", text(*needed), text(*available))]
+pub struct TooLarge {
+    what: String,
+    needed: u64,
+    available: u64,
+    remedy: &'static str,
+}
+
+/// A number of bytes for people.
+fn text(bytes: u64) -> String {
+    match bytes {
+        u64::MAX => "more than 18 EB".to_owned(),
+        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// Refuses work that needs more memory than there is.
+pub fn check(what: impl Into<String>, needed: u64, remedy: &'static str) -> Result<(), TooLarge> {
+    check_against(what, needed, remedy, available())
+}
+
+fn check_against(
+    what: impl Into<String>,
+    needed: u64,
+    remedy: &'static str,
+    available: Option<u64>,
+) -> Result<(), TooLarge> {
+    match available {
+        Some(available) if needed > available => {
+            Err(TooLarge { what: what.into(), needed, available, remedy })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a network whose weights, and the copy of them that the kernels want, do not fit.
+pub fn check_network(architecture: &Architecture) -> Result<(), TooLarge> {
+    let weights = architecture.parameter_count() as u64;
+    let what = format!("the network {architecture} with {weights} weights");
+    check(what, weights.saturating_mul(2 * WEIGHT), "choose a smaller network")
+}
+
+/// Refuses to run a network that does not fit: its weights, and the traces of the images under way.
+pub fn check_inference(
+    architecture: &Architecture,
+    time_steps: usize,
+    images: usize,
+    threads: usize,
+) -> Result<(), TooLarge> {
+    let weights = architecture.parameter_count() as u64;
+    let images = (images as u64).div_ceil(GROUP).min(threads as u64).saturating_mul(GROUP);
+    let needed = weights.saturating_mul(2 * WEIGHT).saturating_add(traces(architecture, time_steps, images));
+    let what = format!("running the network {architecture} with {weights} weights");
+    check(what, needed, "choose a smaller network or fewer time_steps")
+}
+
+/// Refuses a training that does not fit: weights, gradients, optimiser, a checkpoint while it is written, and
+/// the traces of the images under way.
+pub fn check_training(
+    architecture: &Architecture,
+    optimiser: Optimiser,
+    time_steps: usize,
+    batch: usize,
+    threads: usize,
+) -> Result<(), TooLarge> {
+    let weights = architecture.parameter_count() as u64;
+    let moments = match optimiser {
+        Optimiser::Sgd { momentum, .. } => u64::from(momentum != 0.0),
+        Optimiser::Adam { .. } => 2,
+    };
+    // Weights, the kernels' copy, gradients; a checkpoint is copied three times on its way to the disk.
+    let whole = weights.saturating_mul(WEIGHT).saturating_mul(3 + moments + 3 * (1 + moments));
+    let groups = (batch as u64).div_ceil(GROUP);
+    let convs = architecture.layers().iter().filter(|layer| layer.kind == LayerKind::Conv);
+    let convs: u64 = convs
+        .filter_map(|layer| layer.parameter)
+        .map(|parameter| architecture.parameters()[parameter].len as u64)
+        .sum();
+    let gradients = convs.saturating_mul(WEIGHT).saturating_mul(groups.min(WAVE));
+    let images = groups.min(threads as u64).saturating_mul(GROUP);
+    let needed = whole.saturating_add(gradients).saturating_add(traces(architecture, time_steps, images));
+    let what = format!("training the network {architecture} with {weights} weights");
+    check(what, needed, "choose a smaller network, fewer time_steps or a smaller batch")
+}
+
+/// Bytes of the traces of so many images: a bit for each neuron and step, and the input's two.
+pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u64 {
+    let neurons: u64 = architecture.hidden().iter().map(|layer| layer.output.neurons() as u64).sum();
+    let bits = neurons.saturating_add(2 * architecture.input().neurons() as u64);
+    bits.saturating_mul(time_steps as u64).div_ceil(8).saturating_mul(images)
+}
+
+/// Bytes that this process may still take: what the machine has free, a container's limit and the limit of
+/// the shell, whichever is least. `None` where the system does not tell.
+pub fn available() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| free_of(&text));
+    let container = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
+    let shell = read("/proc/self/limits").and_then(|text| address_space_of(&text));
+    [machine, container, shell].into_iter().flatten().min()
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn free_of(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The soft limit of the address space in `/proc/self/limits`, in bytes.
+fn address_space_of(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_words_are_understood() {
+        assert_eq!(free_of("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
+        assert_eq!(free_of("MemTotal:  100 kB\n"), None);
+        let limits =
+            "Max file size   unlimited  unlimited bytes\nMax address space   2147483648  unlimited bytes\n";
+        assert_eq!(address_space_of(limits), Some(2 << 30));
+        assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes"), None);
+        #[cfg(target_os = "linux")]
+        assert!(available().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_in_a_sentence() {
+        assert!(check_against("it", 10, "make it less", Some(10)).is_ok());
+        assert!(check_against("it", u64::MAX, "make it less", None).is_ok());
+        let message =
+            check_against("it", 84_000_000_000, "make it less", Some(22_100_000)).unwrap_err().to_string();
+        assert_eq!(message, "it needs about 84.0 GB of memory, and 22.1 MB can be had; make it less");
+    }
+
+    /// The paper's CIFAR-10 model, batch 64: documented to stay below 0.5 GiB, so it must pass on any machine
+    /// with that.
+    #[test]
+    fn the_estimate_is_no_more_than_what_is_used() {
+        let notation = "32x32-64C3-64C3-2P-128C3-128C3-2P-256C3-256C3-256C3-2s-1024FC-10o";
+        let architecture = Architecture::parse(notation).unwrap();
+        assert!(traces(&architecture, 100, 1) < 6 << 20);
+        #[cfg(target_os = "linux")]
+        {
+            check_training(&architecture, Optimiser::SGD, 100, 64, 2).unwrap();
+            // 671 million weights, and 65535 channels of 1024 neurons: 6.7 TB of traces at this number of
+            // steps.
+            let wide = Architecture::parse("32x32-65535C3-10o").unwrap();
+            assert!(check_inference(&wide, 65_535, 64, 2).is_err());
+            assert!(check_training(&wide, Optimiser::SGD, 65_535, 64, 2).is_err());
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Files made to deceive: small ones that unpack to gigabytes, archives with a flipped bit, pipes in place of
+//! images.
+//!
+//! The bombs are read in a process that may use two gigabytes of addresses; each must be refused in one
+//! sentence, within seconds.
+#![cfg(unix)]
+
+use flate2::{Compress, Compression, FlushCompress};
+use image::{GrayImage, ImageFormat};
+use leaklab_lab::data::{Limits, cifar10, load};
+use leaklab_lab::exchange::{nir, npz};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const MB: usize = 1 << 20;
+const SLOWEST: Duration = Duration::from_secs(5);
+
+/// `megabytes` of zeros as raw deflate blocks that do not end: one megabyte's blocks, repeated.
+fn zeros(megabytes: usize) -> Vec<u8> {
+    let mut compress = Compress::new(Compression::best(), false);
+    let mut block = Vec::with_capacity(64 * 1024);
+    compress.compress_vec(&vec![0; MB], &mut block, FlushCompress::Full).unwrap();
+    assert_eq!(compress.total_in(), MB as u64);
+    block.repeat(megabytes)
+}
+
+/// The end of a raw deflate stream: an empty last block.
+const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+
+/// An archive whose directory names one entry of 100 MB again and again.
+fn npz_bomb() -> Vec<u8> {
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", 100 * MB / 4);
+    header.extend((text.len() as u16).to_le_bytes());
+    header.extend(text.as_bytes());
+    let mut compress = Compress::new(Compression::best(), false);
+    let mut data = Vec::with_capacity(4096);
+    compress.compress_vec(&header, &mut data, FlushCompress::Full).unwrap();
+    data.extend(zeros(100));
+    data.extend(LAST_BLOCK);
+    let mut crc = flate2::Crc::new();
+    crc.update(&header);
+    let block = vec![0; MB];
+    (0..100).for_each(|_| crc.update(&block));
+    let mut fields = Vec::new();
+    for value in [20u16, 0, 8, 0, 0x21] {
+        fields.extend(value.to_le_bytes());
+    }
+    for value in [crc.sum(), data.len() as u32, (header.len() + 100 * MB) as u32] {
+        fields.extend(value.to_le_bytes());
+    }
+    fields.extend([1, 0, 0, 0]); // a name of one letter, nothing extra
+    let mut bytes = [&0x0403_4b50u32.to_le_bytes()[..], &fields, b"a", &data].concat();
+    let (start, count) = (bytes.len() as u32, 60u16);
+    for _ in 0..count {
+        bytes.extend([&0x0201_4b50u32.to_le_bytes()[..], &[20, 0], &fields, &[0; 14], b"a"].concat());
+    }
+    let length = bytes.len() as u32 - start;
+    bytes.extend([&0x0605_4b50u32.to_le_bytes()[..], &[0; 4]].concat());
+    bytes.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
+    bytes.extend([length.to_le_bytes(), start.to_le_bytes()].concat());
+    bytes.extend([0; 2]);
+    bytes
+}
+
+/// The checksum of zlib for some bytes and then so many zeros.
+fn adler32(bytes: &[u8], zeros: u32) -> u32 {
+    let (a, b) = bytes.iter().fold((1u64, 0u64), |(a, b), &byte| {
+        let a = (a + u64::from(byte)) % 65521;
+        (a, (b + a) % 65521)
+    });
+    let b = (b + a * u64::from(zeros)) % 65521;
+    (b << 16 | a) as u32
+}
+
+/// A MATLAB file of twenty compressed arrays of 250 MB.
+fn mat_bomb() -> Vec<u8> {
+    let mut bytes = vec![0; 124];
+    bytes.extend([0, 1, b'I', b'M']);
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let size = (250 * MB) as u32;
+    let matrix = words(&[14, 48 + size, 6, 8, 9, 0, 5, 8, size, 1, 1 | 1 << 16, u32::from(b'Z'), 2, size]);
+    let mut compress = Compress::new(Compression::best(), true);
+    let mut data = Vec::with_capacity(4096);
+    compress.compress_vec(&matrix, &mut data, FlushCompress::Full).unwrap();
+    data.extend(zeros(250));
+    data.extend(LAST_BLOCK);
+    data.extend(adler32(&matrix, size).to_be_bytes());
+    for _ in 0..20 {
+        bytes.extend(words(&[15, data.len() as u32]));
+        bytes.extend(&data);
+    }
+    bytes
+}
+
+/// An archive whose one entry is a name of three gigabytes.
+fn tar_bomb() -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.set_path("././@LongLink").unwrap();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(3 << 30);
+    header.set_cksum();
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let mut compress = Compress::new(Compression::best(), false);
+    let mut start = Vec::with_capacity(4096);
+    compress.compress_vec(header.as_bytes(), &mut start, FlushCompress::Full).unwrap();
+    bytes.extend(start);
+    bytes.extend(zeros(3 * 1024 + 1));
+    bytes.extend(LAST_BLOCK);
+    bytes
+}
+
+/// The same with a plain entry that no reader wants, which it must not unpack for ever.
+fn padded_bomb() -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    bytes.extend(zeros(20 * 1024));
+    bytes
+}
+
+/// Datasets of 64 MB of zeros.
+fn nir_bomb() -> Vec<u8> {
+    let mut file = hdf5_pure::FileBuilder::new();
+    let values = vec![0.0f32; 16 * MB];
+    for name in ["a", "b", "c"] {
+        file.create_dataset(name).with_f32_data(&values).with_shape(&[values.len() as u64]).with_deflate(1);
+    }
+    file.finish().unwrap()
+}
+
+fn write_bombs(folder: &Path) {
+    fs::write(folder.join("bomb.npz"), npz_bomb()).unwrap();
+    fs::write(folder.join("bomb.nir"), nir_bomb()).unwrap();
+    let data = |name: &str| {
+        let path = folder.join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    for name in ["train_32x32.mat", "test_32x32.mat"] {
+        fs::write(data("svhn").join(name), mat_bomb()).unwrap();
+    }
+    fs::write(data("tar").join(cifar10::ARCHIVE), tar_bomb()).unwrap();
+    fs::write(data("padded").join(cifar10::ARCHIVE), padded_bomb()).unwrap();
+    let mut png = std::io::Cursor::new(Vec::new());
+    GrayImage::new(12_000, 12_000).write_to(&mut png, ImageFormat::Png).unwrap();
+    for class in ["images/a", "images/b"] {
+        (0..6).for_each(|i| fs::write(data(class).join(format!("{i}.png")), png.get_ref()).unwrap());
+    }
+}
+
+/// What the next test runs in a process of its own.
+#[test]
+#[ignore = "run by bombs_are_refused_in_a_sentence in a process of little memory"]
+fn bombs_in_little_memory() {
+    let folder = std::env::var_os("BOMBS").map(std::path::PathBuf::from).unwrap();
+    let set = |name: &str, within: &str| {
+        load(name, Some(&folder.join(within)), &Limits::NONE).unwrap_err().to_string()
+    };
+    type Read<'a> = Box<dyn Fn() -> String + 'a>;
+    let bombs: [(&str, &str, Read); 6] = [
+        (
+            "npz",
+            "unpacks to more than",
+            Box::new(|| npz::read(&folder.join("bomb.npz")).unwrap_err().to_string()),
+        ),
+        (
+            "nir",
+            "unpacks to more than",
+            Box::new(|| nir::read(&folder.join("bomb.nir")).unwrap_err().to_string()),
+        ),
+        ("mat", "unpacks to more than", Box::new(|| set("svhn", "svhn"))),
+        ("tar", "a name of more than 100 bytes", Box::new(|| set("cifar10", "tar"))),
+        ("padded tar", "unpacks to more than", Box::new(|| set("cifar10", "padded"))),
+        ("png", "144000000 pixels", Box::new(|| set("image-folder", "images"))),
+    ];
+    for (name, words, read) in bombs {
+        let started = Instant::now();
+        let message = read();
+        println!("refused {name} after {:.1} s: {message}", started.elapsed().as_secs_f64());
+        assert!(message.contains(words) && !message.contains('\n'), "{name}: {message}");
+        assert!(started.elapsed() < SLOWEST, "{name} took {:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn bombs_are_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    write_bombs(folder.path());
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 2097152 && exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "bombs_in_little_memory", "--nocapture", "--test-threads=1"])
+        .env("BOMBS", folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("refused").count(), 6, "{text}");
+}
+
+/// A small `cifar-10-binary.tar.gz`: two records in each of its files.
+fn cifar_archive() -> Vec<u8> {
+    let encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::default());
+    let mut tar = tar::Builder::new(encoder);
+    let names = (1..=5).map(|i| format!("data_batch_{i}.bin")).chain(["test_batch.bin".to_owned()]);
+    for (number, name) in names.enumerate() {
+        let mut record: Vec<u8> = (0..2 * 3073).map(|i| (i * i / (7 + number)) as u8).collect();
+        (record[0], record[3073]) = (number as u8, 9);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(record.len() as u64);
+        header.set_mode(0o644);
+        let path = format!("{}/{name}", cifar10::FOLDER);
+        tar.append_data(&mut header, path, &record[..]).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+#[test]
+fn no_flipped_bit_of_an_archive_changes_a_pixel_unnoticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(cifar10::ARCHIVE);
+    let good = cifar_archive();
+    let read = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        load("cifar10", Some(folder.path()), &Limits::NONE)
+    };
+    let expected = read(&good).unwrap();
+    assert_eq!((expected.train.len(), expected.test.len()), (10, 2));
+    let mut refused = 0;
+    for step in 0..1000 {
+        // A thousand bits spread over the file, the last ones among them: the checksum itself.
+        let bit = (good.len() * 8 - 1) * step / 999;
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        match read(&bad) {
+            Ok(dataset) => assert_eq!(dataset, expected, "bit {bit} changed the images unnoticed"),
+            Err(error) => {
+                assert!(error.to_string().contains(cifar10::ARCHIVE), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 950, "{refused}");
+    for cut in [1, 7, 8, 9, 300] {
+        assert!(read(&good[..good.len() - cut]).is_err(), "{cut} bytes cut off");
+    }
+}
+
+#[test]
+fn a_pipe_among_images_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for class in ["a", "b"] {
+        fs::create_dir(folder.path().join(class)).unwrap();
+        for i in 0..5 {
+            let mut png = std::io::Cursor::new(Vec::new());
+            GrayImage::new(8, 8).write_to(&mut png, ImageFormat::Png).unwrap();
+            fs::File::create(folder.path().join(format!("{class}/{i}.png")))
+                .unwrap()
+                .write_all(png.get_ref())
+                .unwrap();
+        }
+    }
+    assert_eq!(load("image-folder", Some(folder.path()), &Limits::NONE).unwrap().train.len(), 8);
+    let pipe = folder.path().join("a/pipe.png");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let message = load("image-folder", Some(folder.path()), &Limits::NONE).unwrap_err().to_string();
+    assert!(message.contains("pipe.png: it is not a regular file"), "{message}");
+}

@@ -1,0 +1,170 @@
+"""What callers do to a library: fork, sizes beyond any machine, values of the wrong kind."""
+
+import itertools
+import multiprocessing
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from conftest import SMALL
+
+import leaklab
+
+NOTATION = "1x8x8-4C3-2P-10o"
+IMAGES = np.arange(3 * 64, dtype=np.uint8).reshape(3, 1, 8, 8)
+
+
+def work(queue=None):
+    """Everything that uses threads."""
+    spikes = leaklab.encode(IMAGES, 6, 1)
+    network = leaklab.Network(NOTATION, seed=3)
+    forward = network.forward(spikes).prediction
+    gradients = network.gradients(spikes, [0, 1, 2]).loss
+    rate = leaklab.theory.rate(np.linspace(0.5, 1.5, 200), 0.1)
+    result = spikes.sum(), forward.tolist(), gradients, rate.tolist()
+    if queue is not None:
+        queue.put(result)
+    return result
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork is how Linux starts workers")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_works_as_its_parent_does():
+    expected = work()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=work, args=(queue,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    try:
+        assert [queue.get(timeout=60) for _ in children] == [expected, expected]
+    finally:
+        for child in children:
+            child.join(10)
+            child.kill()
+    assert work() == expected
+
+
+@pytest.mark.parametrize("threads", [0, 1025, 10_000, 2**40])
+def test_a_number_of_threads_is_checked(tmp_path, threads):
+    network = leaklab.Network(NOTATION)
+    spikes = leaklab.encode(IMAGES, 2, 1)
+    for call in (
+        lambda: network.forward(spikes, threads=threads),
+        lambda: network.gradients(spikes, [0, 1, 2], threads=threads),
+        lambda: leaklab.train(SMALL, tmp_path / "run", threads=threads),
+    ):
+        with pytest.raises(ValueError, match="a whole number from 1 to 1024 is expected"):
+            call()
+
+
+def test_what_does_not_fit_is_refused_before_it_is_made():
+    for steps in (0, 65_536, 2**40, 2**58, 2**63 - 1):
+        with pytest.raises(ValueError, match="a whole number from 1 to 65535 is expected"):
+            leaklab.encode(IMAGES, steps, 1)
+    many = np.broadcast_to(np.zeros((1, 3, 64, 64), np.float32), (2_000, 3, 64, 64))
+    with pytest.raises(ValueError, match="of memory, and .* can be had; encode fewer"):
+        leaklab.encode(many, 65_535, 1)
+    with pytest.raises(ValueError, match="points needs about"):
+        leaklab.theory.rate(np.ones((10**6, 1)), np.ones(10**6))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how much memory there is")
+def test_a_network_that_does_not_fit_is_refused(tmp_path):
+    script = (
+        "import leaklab, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
+        "huge = '1x8x8-46000FC-46000FC-10o'\n"
+        f"calls = [lambda: leaklab.Network(huge), lambda: leaklab.train({SMALL!r} | {{'network': huge}}, sys.argv[1])]\n"
+        "for call in calls:\n"
+        "    try:\n"
+        "        call()\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "run"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(answer) == 2 and all("2119404000 weights needs about" in line for line in answer), answer
+    assert all("and 4.3 GB can be had; choose a smaller network" in line for line in answer), answer
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_never_end_are_refused(tmp_path):
+    circle = [1]
+    circle.append(circle)
+    ring = {}
+    ring["ring"] = ring
+    for value in (circle, ring):
+        with pytest.raises(ValueError, match="nested more than 8 deep, or contains itself"):
+            leaklab.train(SMALL | {"schedule.after": value}, tmp_path / "run")
+    with pytest.raises(ValueError, match="schedule.after has more than 100000 values"):
+        leaklab.train(SMALL | {"schedule.after": itertools.count()}, tmp_path / "run")
+
+
+def test_labels_are_whole_numbers():
+    network = leaklab.Network(NOTATION)
+    spikes = leaklab.encode(IMAGES, 2, 1)
+    expected = network.gradients(spikes, [0, 1, 2]).loss
+    for good in (np.array([0, 1, 2], np.uint8), (0, 1, 2), np.array([0, 1, 2], np.uint64)):
+        assert network.gradients(spikes, good).loss == expected
+    for bad in ([0.9, 1.0, 2.0], np.array([0, 1, 2], np.float32), ["0", "1", "2"], [[0, 1, 2]], [True, False, True]):
+        with pytest.raises(ValueError, match="labels are .*; a row of whole numbers is expected"):
+            network.gradients(spikes, bad)
+    with pytest.raises(ValueError, match="samples are float64"):
+        leaklab.encode(IMAGES, 2, 1, samples=[0.5, 1, 2])
+    with pytest.raises(ValueError, match="sample number -1 is not one of"):
+        leaklab.encode(IMAGES, 2, 1, samples=[-1, 1, 2])
+
+
+@pytest.mark.parametrize("answer", [False, np.bool_(False), np.zeros(1, bool)[0]])
+def test_false_stops_and_nothing_else_does(tmp_path, answer):
+    assert leaklab.train(SMALL, tmp_path / "stopped", callback=lambda event: answer)["outcome"] == "interrupted"
+    for other in (None, 0, [], np.bool_(True), ""):
+        out = tmp_path / f"run-{other!r}"
+        assert leaklab.train(SMALL | {"epochs": 1}, out, callback=lambda event: other)["outcome"] == "finished"
+
+
+def test_a_damaged_checkpoint_is_warned_of(tmp_path, run):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    path = pathlib.Path(copy) / "checkpoint.safetensors"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    for call in (
+        lambda: leaklab.evaluate(copy),
+        lambda: leaklab.analyse(copy, "activity", images=20),
+        lambda: leaklab.Network.load(copy),
+        lambda: leaklab.resume(copy),
+    ):
+        with pytest.warns(UserWarning, match="damaged.*using the previous checkpoint"):
+            call()
+    assert path.read_bytes() == (pathlib.Path(run) / "checkpoint.safetensors").read_bytes()
+    (copy / "best.safetensors").unlink()
+    with pytest.raises(ValueError, match="no best.safetensors"):
+        leaklab.evaluate(copy, best=True)
+
+
+def write_png(path):
+    """A grey image of 8x8 pixels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
+    rows = zlib.compress(bytes(8 * 9))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+def test_a_class_without_training_images_is_warned_of(tmp_path):
+    data = tmp_path / "data"
+    for place in ("train/a", "train/b", "test/a", "test/b", "test/c"):
+        write_png(data / place / "1.png")
+    (data / "train/c").mkdir()
+    settings = {"dataset": "image-folder:8x8", "data_dir": str(data), "network": "8x8-2C3-3o", "tau": 30}
+    with pytest.warns(UserWarning, match=r"class 2 \(c\) has no training images"):
+        leaklab.train(settings | {"time_steps": 2, "epochs": 1, "learning_rate": 0.1}, tmp_path / "run")

@@ -1,0 +1,116 @@
+//! Opening the files of a run, which may come from a stranger: regular files only.
+//!
+//! A symbolic link in the place of a file that is written would send the bytes elsewhere, a named pipe would
+//! wait for ever, a device is not a file at all. Each is refused in a sentence. Reading follows links, since
+//! it changes nothing.
+//!
+//! This guards against what stands in a folder, not against someone who changes the folder at the same
+//! moment.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Checks that a file may be written at `path`: there is none yet, or it is a regular file and no link to
+/// one.
+pub fn check_place(path: &Path) -> io::Result<()> {
+    found(path).map(|_| ())
+}
+
+/// Opens a file for writing as `options` say; makes it if there is none. Never through a link.
+pub fn open_for_writing(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    match found(path)? {
+        Some(_) => options.open(path),
+        None => options.create_new(true).open(path),
+    }
+}
+
+/// Opens a regular file, or a link to one, for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    check_regular(&fs::metadata(path)?)?;
+    File::open(path)
+}
+
+/// The bytes of a regular file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a regular file.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What stands at a place for writing, if it may be written.
+fn found(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            Err(refused("it is a symbolic link, and nothing is written through one; name the file itself"))
+        }
+        Ok(found) => check_regular(&found).map(|()| Some(found)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn check_regular(found: &Metadata) -> io::Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(refused(if found.is_dir() { "it is a folder, not a file" } else { "it is not a regular file" }))
+}
+
+fn refused(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::events::Events;
+    use crate::log::Log;
+    use crate::{Checkpoint, Manifest, RunFolder, lines};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_strangers_run_folder_writes_nowhere_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("precious");
+        fs::write(&target, "do not touch").unwrap();
+        let folder = RunFolder::at(parent.path().join("run"));
+        fs::create_dir(folder.path()).unwrap();
+        let lock = folder.path().join("lock");
+        for path in [folder.events(), folder.log(), folder.metrics(), lock] {
+            symlink(&target, path).unwrap();
+        }
+        let messages = [
+            Events::open(&folder.events(), 0).unwrap_err().to_string(),
+            Log::open(&folder.log()).unwrap_err().to_string(),
+            lines::append(&folder.metrics(), &1).unwrap_err().to_string(),
+            folder.lock().unwrap_err().to_string(),
+        ];
+        assert!(messages.iter().all(|message| message.contains("symbolic link")), "{messages:?}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "do not touch");
+    }
+
+    #[test]
+    fn a_named_pipe_is_refused_and_not_waited_for() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let messages = [
+            Events::open(&path, 0).unwrap_err().to_string(),
+            Log::open(&path).unwrap_err().to_string(),
+            lines::append(&path, &1).unwrap_err().to_string(),
+            lines::read::<u64>(&path, "metrics file", 1).unwrap_err().to_string(),
+            Checkpoint::read(&path).unwrap_err().to_string(),
+            Manifest::read(&path).unwrap_err().to_string(),
+            crate::Table::read(&path).unwrap_err().to_string(),
+        ];
+        assert!(messages.iter().all(|message| message.contains("not a regular file")), "{messages:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! The nouns of a study that files, tables and pages share: which run, shown what, in which role.
+
+use leaklab_engine::noise::{Colour, HIGHEST_SEVERITY, Noise, NoiseError, Scenario};
+use leaklab_engine::{LayerKind, Tau};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which run of a study: its condition and its seed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey {
+    /// Name of the condition.
+    pub condition: String,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+impl RunKey {
+    /// Name of the run's folder: `tau-30_seed-1`.
+    pub fn folder_name(&self) -> String {
+        format!("{}_seed-{}", slug(&self.condition), self.seed)
+    }
+}
+
+/// A name as it stands in a path: letters and digits, everything else a hyphen.
+pub fn slug(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let words = plain.split('-').map(|word| word.trim_matches('.')).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// Name of the condition that differs from others in `tau` alone.
+pub fn tau_condition(tau: Tau) -> String {
+    format!("tau {tau}")
+}
+
+/// What a condition is to its study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// What the others are compared with.
+    Baseline,
+    /// Compared with the baseline.
+    Compared,
+    /// Trained only to see whether it learns; counts in claim 7.
+    Probe,
+}
+
+impl Role {
+    const ALL: [Role; 3] = [Role::Baseline, Role::Compared, Role::Probe];
+
+    fn name(self) -> &'static str {
+        match self {
+            Role::Baseline => "baseline",
+            Role::Compared => "compared",
+            Role::Probe => "probe",
+        }
+    }
+}
+
+/// A noise in the scenario it acts in, written `gaussian/pixel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NoiseKey {
+    /// The kind.
+    pub noise: Noise,
+    /// Where it acts.
+    pub scenario: Scenario,
+}
+
+/// The paper's noises, in its order.
+pub const PAPER_NOISES: [NoiseKey; 4] = [
+    NoiseKey { noise: Noise::Gaussian, scenario: Scenario::Pixel },
+    NoiseKey { noise: Noise::Gaussian, scenario: Scenario::Channel },
+    NoiseKey { noise: Noise::Impulse, scenario: Scenario::Pixel },
+    NoiseKey { noise: Noise::Impulse, scenario: Scenario::Channel },
+];
+
+impl NoiseKey {
+    /// A noise in a scenario that it has.
+    pub fn new(noise: Noise, scenario: Scenario) -> Result<Self, NoiseError> {
+        leaklab_engine::noise::NoiseSetting::new(noise, scenario, 0.0)?;
+        Ok(NoiseKey { noise, scenario })
+    }
+
+    /// Within a sentence: `Gaussian noise on pixels`.
+    pub fn words(self) -> String {
+        let place = match self.scenario {
+            Scenario::Pixel => "on pixels",
+            Scenario::Channel => "on spikes",
+        };
+        format!("{} {place}", self.noise.words())
+    }
+}
+
+/// What test images are shown under: clean, or a noise at a severity. Written `clean` or `gaussian/pixel/5`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stimulus {
+    /// No noise.
+    Clean,
+    /// A noise at a severity from 1 to 8.
+    Noisy(NoiseKey, usize),
+}
+
+impl Stimulus {
+    /// A noise at a severity; severity 0 is [`Stimulus::Clean`] itself, whatever the noise.
+    pub fn at(noise: NoiseKey, severity: usize) -> Self {
+        if severity == 0 { Stimulus::Clean } else { Stimulus::Noisy(noise, severity) }
+    }
+
+    /// In words: `clean`, or `Gaussian noise on pixels, severity 5`.
+    pub fn words(self) -> String {
+        match self {
+            Stimulus::Clean => "clean".to_owned(),
+            Stimulus::Noisy(noise, severity) => format!("{}, severity {severity}", noise.words()),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Role::ALL.into_iter().find(|role| role.name() == name).ok_or(())
+    }
+}
+
+impl fmt::Display for NoiseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}/{}", self.noise, self.scenario))
+    }
+}
+
+impl FromStr for NoiseKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((noise, scenario)) = text.split_once('/') else {
+            return Err("a noise and its scenario are expected, such as gaussian/pixel".to_owned());
+        };
+        let key = || -> Result<NoiseKey, NoiseError> { NoiseKey::new(noise.parse()?, scenario.parse()?) };
+        key().map_err(|e| e.to_string())
+    }
+}
+
+impl fmt::Display for Stimulus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stimulus::Clean => f.pad("clean"),
+            Stimulus::Noisy(noise, severity) => f.pad(&format!("{noise}/{severity}")),
+        }
+    }
+}
+
+impl FromStr for Stimulus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "clean" {
+            return Ok(Stimulus::Clean);
+        }
+        let refused = || format!("'{text}' is neither clean nor a noise such as gaussian/pixel/5");
+        let (noise, severity) = text.rsplit_once('/').ok_or_else(refused)?;
+        let severity = severity.parse().ok().filter(|n| (1..=HIGHEST_SEVERITY).contains(n));
+        Ok(Stimulus::Noisy(noise.parse()?, severity.ok_or_else(refused)?))
+    }
+}
+
+crate::text_field! {
+    Tau: "a number of steps or inf",
+    Role: "baseline, compared or probe",
+    Noise: "the name of a noise",
+    Colour: "white, frozen, blue or a correlation time in steps",
+    Scenario: "pixel or channel",
+    NoiseKey: "a noise such as gaussian/pixel",
+    Stimulus: "clean, or a noise such as gaussian/pixel/5",
+    LayerKind: "conv, pool, full or output",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_folders() {
+        let folder = |condition: &str| RunKey { condition: condition.into(), seed: 3 }.folder_name();
+        assert_eq!(folder("tau 30"), "tau-30_seed-3");
+        assert_eq!(folder(&tau_condition(Tau::new(2.5).unwrap())), "tau-2.5_seed-3");
+        assert_eq!(folder("leaky  readout / τ"), "leaky-readout-τ_seed-3");
+        assert_eq!(slug("../.."), "");
+    }
+
+    #[test]
+    fn stimuli_read_back() {
+        for text in ["clean", "gaussian/pixel/5", "stuck-pixel/pixel/8"] {
+            assert_eq!(text.parse::<Stimulus>().unwrap().to_string(), text);
+        }
+        for text in ["gaussian/pixel/0", "gaussian/pixel/9", "gaussian", "gauss/pixel/1", "deletion/pixel/1"]
+        {
+            assert!(text.parse::<Stimulus>().is_err(), "{text}");
+        }
+        let noise: NoiseKey = "impulse/channel".parse().unwrap();
+        assert_eq!(Stimulus::at(noise, 0), Stimulus::Clean);
+        assert_eq!(Stimulus::at(noise, 2).words(), "impulse noise on spikes, severity 2");
+    }
+}

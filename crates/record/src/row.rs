@@ -1,0 +1,306 @@
+//! Rows of a table as types: a column is a field, so a misspelt column does not compile, and a file whose
+//! columns are others is refused with their names. Text and cells exist only where a file is read or written.
+
+use crate::table::{Cell, Table, TableError};
+use std::path::Path;
+
+/// A value that stands in a cell.
+pub trait Field: Sized {
+    /// What a cell must hold to be one, for the message of a refusal.
+    const EXPECTED: &'static str;
+
+    /// The value as a cell.
+    fn to_cell(&self) -> Cell;
+
+    /// The value of a cell, if it holds one.
+    fn from_cell(cell: &Cell) -> Option<Self>;
+}
+
+/// A row of one kind of table.
+pub trait Row: Sized {
+    /// Name of the table: the file's name without its ending.
+    const TABLE: &'static str;
+    /// `(name, unit, description)` of every column.
+    const COLUMNS: &'static [(&'static str, &'static str, &'static str)];
+
+    /// The row's cells, in the order of the columns.
+    fn cells(&self) -> Vec<Cell>;
+
+    /// The row of some cells; the error names the column and says what is expected there.
+    fn from_cells(cells: &[Cell]) -> Result<Self, String>;
+}
+
+/// A table whose rows are typed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows<R> {
+    /// Heading for a reader.
+    pub title: String,
+    /// What was measured, how, and over how many samples.
+    pub definition: String,
+    /// Whatever a reader must know about single values.
+    pub notes: Vec<String>,
+    /// The rows.
+    pub rows: Vec<R>,
+}
+
+impl<R: Row> Rows<R> {
+    /// An empty table.
+    pub fn new(title: impl Into<String>, definition: impl Into<String>) -> Self {
+        Rows { title: title.into(), definition: definition.into(), notes: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Adds a note, unless it is there.
+    pub fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The table as files and pages have it.
+    ///
+    /// # Panics
+    /// If a number is not finite: a measurement must decide what it means to have no value.
+    pub fn table(&self) -> Table {
+        self.table_named(R::TABLE)
+    }
+
+    /// Like [`Rows::table`], under another name: for several tables of one kind.
+    ///
+    /// # Panics
+    /// As [`Rows::table`].
+    pub fn table_named(&self, name: &str) -> Table {
+        let mut table = Table::new(name, &self.title, &self.definition, R::COLUMNS);
+        table.notes.clone_from(&self.notes);
+        self.rows.iter().for_each(|row| table.push(row.cells()));
+        table
+    }
+
+    /// The typed rows of a table; the error says which column or row is not as expected.
+    pub fn from_table(table: &Table) -> Result<Self, String> {
+        let found: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        let expected: Vec<&str> = R::COLUMNS.iter().map(|column| column.0).collect();
+        if found != expected {
+            return Err(format!(
+                "its columns are {}, where {} are expected; run the analysis again",
+                found.join(", "),
+                expected.join(", ")
+            ));
+        }
+        let rows = table.rows.iter().enumerate();
+        let rows = rows.map(|(i, cells)| R::from_cells(cells).map_err(|reason| format!("row {i}: {reason}")));
+        Ok(Rows {
+            title: table.title.clone(),
+            definition: table.definition.clone(),
+            notes: table.notes.clone(),
+            rows: rows.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Reads the table of this kind in a folder; nothing if there is none.
+    pub fn read(folder: &Path) -> Result<Option<Self>, TableError> {
+        Self::read_named(folder, R::TABLE)
+    }
+
+    /// Like [`Rows::read`], under another name.
+    pub fn read_named(folder: &Path, name: &str) -> Result<Option<Self>, TableError> {
+        let path = folder.join(format!("{name}.json"));
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let table = Table::read(&path)?;
+        Self::from_table(&table).map(Some).map_err(|reason| TableError::Malformed { path, reason })
+    }
+
+    /// Writes the table into a folder, as JSON and CSV, atomically.
+    pub fn write(&self, folder: &Path) -> Result<(), TableError> {
+        self.table().write(folder)
+    }
+}
+
+/// Declares the row of a table: `struct Name in "file" { /// Description. field: Type ["unit"], .. }`.
+///
+/// Each field's description is its documentation and its column's; `Name::field` is the column's name, for
+/// figures.
+#[macro_export]
+macro_rules! row {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident in $table:literal {
+            $($(#[doc = $doc:literal])+ $field:ident: $type:ty [$unit:literal]),* $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+        }
+
+        // Names of columns are there for figures, which use some of them.
+        #[allow(non_upper_case_globals, dead_code)]
+        impl $name {
+            $(
+                #[doc = concat!("Name of the column `", stringify!($field), "`.")]
+                pub const $field: &'static str = stringify!($field);
+            )*
+        }
+
+        impl $crate::Row for $name {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [(&'static str, &'static str, &'static str)] =
+                &[$((stringify!($field), $unit, concat!($($doc),+))),*];
+
+            fn cells(&self) -> Vec<$crate::Cell> {
+                vec![$($crate::Field::to_cell(&self.$field)),*]
+            }
+
+            fn from_cells(cells: &[$crate::Cell]) -> Result<Self, String> {
+                let mut cells = cells.iter();
+                $(
+                    let $field = {
+                        let cell = cells.next().ok_or("a cell is missing")?;
+                        <$type as $crate::Field>::from_cell(cell).ok_or_else(|| {
+                            let expected = <$type as $crate::Field>::EXPECTED;
+                            format!("column {}: {expected} is expected", stringify!($field))
+                        })?
+                    };
+                )*
+                Ok($name { $($field),* })
+            }
+        }
+    };
+}
+
+/// A field whose cell is the text of its `Display`, read back by its `FromStr`.
+#[macro_export]
+macro_rules! text_field {
+    ($($type:ty: $expected:literal),* $(,)?) => {
+        $(impl $crate::Field for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn to_cell(&self) -> $crate::Cell {
+                $crate::Cell::Text(self.to_string())
+            }
+
+            fn from_cell(cell: &$crate::Cell) -> Option<Self> {
+                cell.text()?.parse().ok()
+            }
+        })*
+    };
+}
+
+impl Field for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn to_cell(&self) -> Cell {
+        Cell::Number(*self)
+    }
+
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        cell.number().filter(|x| x.is_finite())
+    }
+}
+
+impl Field for u64 {
+    const EXPECTED: &'static str = "a whole number of 0 or more";
+
+    fn to_cell(&self) -> Cell {
+        Cell::Integer(*self as i64)
+    }
+
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        if let Cell::Integer(n) = cell { u64::try_from(*n).ok() } else { None }
+    }
+}
+
+impl Field for bool {
+    const EXPECTED: &'static str = "0 or 1";
+
+    fn to_cell(&self) -> Cell {
+        Cell::Integer(i64::from(*self))
+    }
+
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Integer(0) => Some(false),
+            Cell::Integer(1) => Some(true),
+            Cell::Empty | Cell::Integer(_) | Cell::Number(_) | Cell::Text(_) => None,
+        }
+    }
+}
+
+impl Field for String {
+    const EXPECTED: &'static str = "a text";
+
+    fn to_cell(&self) -> Cell {
+        Cell::Text(self.clone())
+    }
+
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        cell.text().map(str::to_owned)
+    }
+}
+
+impl<F: Field> Field for Option<F> {
+    const EXPECTED: &'static str = F::EXPECTED;
+
+    fn to_cell(&self) -> Cell {
+        self.as_ref().map_or(Cell::Empty, F::to_cell)
+    }
+
+    fn from_cell(cell: &Cell) -> Option<Self> {
+        match cell {
+            Cell::Empty => Some(None),
+            Cell::Integer(_) | Cell::Number(_) | Cell::Text(_) => F::from_cell(cell).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    crate::row! {
+        /// A row for the test.
+        pub struct Sample in "sample" {
+            /// Who.
+            name: String [""],
+            /// How long,
+            /// if it is known.
+            time: Option<f64> ["steps"],
+            /// Whether.
+            done: bool [""],
+        }
+    }
+
+    fn sample() -> Rows<Sample> {
+        let mut rows = Rows::new("Samples", "Made up.");
+        rows.note("once");
+        rows.note("once");
+        rows.rows.push(Sample { name: "a".into(), time: Some(2.5), done: true });
+        rows.rows.push(Sample { name: "b".into(), time: None, done: false });
+        rows
+    }
+
+    #[test]
+    fn survives_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Rows::<Sample>::read(folder.path()).unwrap(), None);
+        sample().write(folder.path()).unwrap();
+        assert_eq!(Rows::read(folder.path()).unwrap(), Some(sample()));
+        let table = sample().table();
+        assert_eq!(table.columns[1].description, "How long, if it is known.");
+        assert_eq!((Sample::time, table.notes.len()), ("time", 1));
+    }
+
+    #[test]
+    fn other_columns_and_cells_are_named() {
+        let mut table = sample().table();
+        table.rows[1][2] = Cell::Text("yes".into());
+        let reason = Rows::<Sample>::from_table(&table).unwrap_err();
+        assert_eq!(reason, "row 1: column done: 0 or 1 is expected");
+        table.columns[1].name = "tiem".into();
+        let reason = Rows::<Sample>::from_table(&table).unwrap_err();
+        assert!(reason.contains("name, tiem, done") && reason.contains("name, time, done"), "{reason}");
+    }
+}

@@ -1,0 +1,361 @@
+//! Tables of a study: what its conditions and runs are, how they compare, and what follows.
+
+use crate::noun::{NoiseKey, Role, Stimulus};
+use crate::quantity::{Quantity, Reading, Unit};
+use crate::verdict::{Case, ClaimId, Verdict};
+use leaklab_engine::Tau;
+use leaklab_engine::noise::{Noise, Scenario};
+
+crate::row! {
+    /// One run that a study is to have.
+    pub struct PlanRow in "plan" {
+        /// Folder of the run, below `runs`.
+        run: String [""],
+        /// Its condition.
+        condition: String [""],
+        /// Its seed.
+        seed: u64 [""],
+        /// Epochs that it is to be trained.
+        epochs: u64 ["epochs"],
+        /// Membrane time constant, if the condition differs from the others in that alone.
+        tau: Option<Tau> ["steps"],
+        /// What its condition is to the study.
+        role: Role [""],
+    }
+}
+
+crate::row! {
+    /// One condition.
+    pub struct ConditionRow in "conditions" {
+        /// Name of the condition.
+        condition: String [""],
+        /// Membrane time constant, if it differs from the baseline in that alone (and for the baseline
+        /// itself).
+        tau: Option<Tau> ["steps"],
+        /// baseline, compared or probe.
+        role: Role [""],
+        /// Settings in which it differs from the baseline.
+        differs: String [""],
+        /// Runs.
+        runs: u64 [""],
+        /// 1 if every run learned, 0 if not; empty if that is not known.
+        learned: Option<bool> [""],
+        /// Why it counts as not learned.
+        reason: String [""],
+    }
+}
+
+crate::row! {
+    /// One run.
+    pub struct RunRow in "runs" {
+        /// Folder of the run.
+        run: String [""],
+        /// Its condition.
+        condition: String [""],
+        /// Its seed.
+        seed: u64 [""],
+        /// Clean test accuracy.
+        accuracy: Option<f64> ["fraction"],
+        /// One over the number of classes.
+        chance: f64 ["fraction"],
+        /// 1 if the run learned, 0 if not, empty if that is not known.
+        learned: Option<bool> [""],
+        /// Why it did not learn.
+        reason: String [""],
+    }
+}
+
+crate::row! {
+    /// One cell of the paper's Table 1.
+    pub struct Table1Row in "table1" {
+        /// Row of the table.
+        quantity: Quantity [""],
+        /// What the mean is multiplied by to be of the size of the paper's figure.
+        factor: f64 [""],
+        /// Condition.
+        condition: String [""],
+        /// Mean over seeds, in `unit`.
+        mean: Option<f64> [""],
+        /// Standard error of the mean over seeds; empty with one seed.
+        standard_error: Option<f64> [""],
+        /// Runs.
+        seeds: u64 [""],
+        /// The paper's value, where data set and network are its own.
+        paper: Option<f64> [""],
+        /// Unit of the row.
+        unit: Unit [""],
+    }
+}
+
+crate::row! {
+    /// Accuracy of one condition at one severity of one noise.
+    pub struct RobustnessByConditionRow in "robustness_by_condition" {
+        /// Kind of noise.
+        noise: Noise [""],
+        /// Where it enters: pixel (before encoding) or channel (added to the spikes).
+        scenario: Scenario [""],
+        /// 0 is clean, 8 the strongest.
+        severity: u64 [""],
+        /// Strength of the noise at this severity.
+        level: f64 [""],
+        /// Condition.
+        condition: String [""],
+        /// Mean accuracy over seeds.
+        mean: f64 ["fraction"],
+        /// Lower end of its 95 % interval over seeds and images; empty with one seed.
+        low: Option<f64> ["fraction"],
+        /// Upper end of the interval.
+        high: Option<f64> ["fraction"],
+        /// Runs.
+        seeds: u64 [""],
+    }
+}
+
+crate::row! {
+    /// A quantity of two conditions, compared pair by pair with the same seed.
+    pub struct ContrastRow in "contrasts" {
+        /// What is compared.
+        quantity: Quantity [""],
+        /// The one condition.
+        a: String [""],
+        /// The other.
+        b: String [""],
+        /// Mean difference a - b, or geometric mean of the ratio a / b, as `unit` says.
+        mean: f64 [""],
+        /// Lower end of its 95 % interval; empty with one pair.
+        low: Option<f64> [""],
+        /// Upper end of the interval.
+        high: Option<f64> [""],
+        /// Two-sided p value of no effect.
+        p: Option<f64> [""],
+        /// Pairs of runs with the same seed.
+        pairs: u64 [""],
+        /// Standard error over seeds (of the logarithm, for a ratio).
+        seed_error: Option<f64> [""],
+        /// Standard error over test images, where the quantity is a share of images.
+        image_error: Option<f64> [""],
+        /// Unit of mean and interval.
+        unit: Unit [""],
+    }
+}
+
+crate::row! {
+    /// Errors of one condition after one epoch.
+    pub struct GeneralisationByConditionRow in "generalisation_by_condition" {
+        /// Condition.
+        condition: String [""],
+        /// Epochs trained.
+        epoch: u64 ["epochs"],
+        /// Training SSE in evaluation, mean over seeds.
+        train_sse: f64 ["SSE"],
+        /// Test SSE, mean over seeds.
+        test_sse: f64 ["SSE"],
+        /// Runs.
+        seeds: u64 [""],
+    }
+}
+
+crate::row! {
+    /// Test error of one condition at one training error.
+    pub struct EqualTrainSseRow in "equal_train_sse" {
+        /// Training error at which runs are compared.
+        train_sse: f64 ["SSE"],
+        /// Condition.
+        condition: String [""],
+        /// Mean test error over seeds.
+        mean: f64 ["SSE"],
+        /// Lower end of its 95 % interval over seeds.
+        low: Option<f64> ["SSE"],
+        /// Upper end of the interval.
+        high: Option<f64> ["SSE"],
+        /// Runs.
+        seeds: u64 [""],
+    }
+}
+
+crate::row! {
+    /// Weighted-input norm of one layer in one condition.
+    pub struct NormByConditionRow in "norm_by_condition" {
+        /// Hidden conv or FC layer.
+        layer: String [""],
+        /// Condition.
+        condition: String [""],
+        /// Mean over seeds.
+        mean: f64 ["v_th"],
+        /// Lower end of its 95 % interval over seeds.
+        low: Option<f64> ["v_th"],
+        /// Upper end of the interval.
+        high: Option<f64> ["v_th"],
+        /// Runs.
+        seeds: u64 [""],
+    }
+}
+
+crate::row! {
+    /// Critical frequency of one condition by one reading.
+    pub struct CriticalByConditionRow in "critical_by_condition" {
+        /// Condition.
+        condition: String [""],
+        /// What the images were shown under.
+        stimulus: Stimulus [""],
+        /// How it is read.
+        reading: Reading [""],
+        /// Mean over seeds.
+        mean: f64 ["cycles/step"],
+        /// Lower end of its 95 % interval over seeds.
+        low: Option<f64> ["cycles/step"],
+        /// Upper end of the interval.
+        high: Option<f64> ["cycles/step"],
+        /// Runs.
+        seeds: u64 [""],
+        /// The paper's value, where data set and network are its own.
+        paper: Option<f64> ["cycles/step"],
+    }
+}
+
+crate::row! {
+    /// What one condition costs and what it buys.
+    pub struct TradeoffRow in "tradeoff" {
+        /// Condition.
+        condition: String [""],
+        /// Synaptic operations per image, mean over seeds.
+        synops: f64 ["operations/image"],
+        /// Half-width of the 95 % interval over seeds of that mean; empty with one seed.
+        synops_half: Option<f64> ["operations/image"],
+        /// Synaptic operations at 0.9 pJ (45 nm CMOS).
+        energy: f64 ["J"],
+        /// Mean accuracy over the paper's noises and severities 1 to 8, mean over seeds.
+        robustness: f64 ["fraction"],
+        /// Half-width of the 95 % interval of that mean.
+        robustness_half: Option<f64> ["fraction"],
+        /// Clean test accuracy, mean over seeds.
+        accuracy: Option<f64> ["fraction"],
+        /// 1 on the front, 0 if another condition is at least as good in both and better in one.
+        pareto: bool [""],
+    }
+}
+
+crate::row! {
+    /// A claim, or a part of one, judged.
+    pub struct ClaimRow in "claims" {
+        /// Number of the claim.
+        claim: ClaimId [""],
+        /// Which part of it, such as a noise or a layer; empty if it has but one.
+        part: String [""],
+        /// The noise that the part is about.
+        noise: Option<NoiseKey> [""],
+        /// What is claimed.
+        statement: String [""],
+        /// What the paper found; numbers only where data set and network are the paper's.
+        paper: String [""],
+        /// Our figure, as `quantity` says, in `unit`.
+        ours: Option<f64> [""],
+        /// Lower end of its 95 % interval; empty with too few seeds.
+        low: Option<f64> [""],
+        /// Upper end of the interval.
+        high: Option<f64> [""],
+        /// Two-sided p value, by Holm's correction where several noises are tested.
+        p: Option<f64> [""],
+        /// Smallest effect of interest, in `unit`.
+        smallest: f64 [""],
+        /// holds, does not hold, or not enough evidence.
+        verdict: Verdict [""],
+        /// Which case of the rule this is.
+        case: Case [""],
+        /// The same as a sentence.
+        reason: String [""],
+        /// How the verdict follows from the figure.
+        rule: String [""],
+        /// What `ours` is.
+        quantity: String [""],
+        /// Unit of `ours`.
+        unit: Unit [""],
+        /// Pairs of runs behind the figure (runs of the small tau for claim 7).
+        seeds: u64 [""],
+        /// Pairs of runs that would settle an undecided claim with a power of 80 %, from the variance
+        /// observed; empty where it is settled or no number of seeds would do.
+        seeds_needed: Option<u64> [""],
+    }
+}
+
+crate::row! {
+    /// The answer to "does leak make a spiking network robust?".
+    pub struct AnswerRow in "answer" {
+        /// Which case of the rule this is.
+        case: AnswerCase [""],
+        /// The answer in one or two sentences.
+        sentence: String [""],
+    }
+}
+
+/// Cases of the opening sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AnswerCase {
+    /// Fewer than two conditions that differ in tau alone have learned.
+    NothingLearned,
+    /// No accuracy under noise was measured, or by too few runs.
+    NotMeasured,
+    /// For every noise an effect of interest is excluded.
+    NoEffect,
+    /// An effect in the claimed direction, smaller than what is of interest.
+    BelowInterest,
+    /// An effect that shows at strong noise only.
+    OnlyStrongNoise,
+    /// An effect between most and least leak, not between neighbours.
+    OnlyExtremes,
+    /// The more leak, the more robust.
+    DoseResponse,
+    /// Leak makes networks less robust.
+    Against,
+    /// Some noises one way, some the other or undecided.
+    Mixed,
+    /// The runs allow both answers.
+    Undecided,
+}
+
+impl AnswerCase {
+    /// All of them.
+    pub const ALL: [AnswerCase; 10] = [
+        AnswerCase::NothingLearned,
+        AnswerCase::NotMeasured,
+        AnswerCase::NoEffect,
+        AnswerCase::BelowInterest,
+        AnswerCase::OnlyStrongNoise,
+        AnswerCase::OnlyExtremes,
+        AnswerCase::DoseResponse,
+        AnswerCase::Against,
+        AnswerCase::Mixed,
+        AnswerCase::Undecided,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            AnswerCase::NothingLearned => "nothing learned",
+            AnswerCase::NotMeasured => "not measured",
+            AnswerCase::NoEffect => "no effect",
+            AnswerCase::BelowInterest => "below interest",
+            AnswerCase::OnlyStrongNoise => "only strong noise",
+            AnswerCase::OnlyExtremes => "only extremes",
+            AnswerCase::DoseResponse => "dose-response",
+            AnswerCase::Against => "against",
+            AnswerCase::Mixed => "mixed",
+            AnswerCase::Undecided => "undecided",
+        }
+    }
+}
+
+impl std::fmt::Display for AnswerCase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for AnswerCase {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        AnswerCase::ALL.into_iter().find(|case| case.name() == name).ok_or(())
+    }
+}
+
+crate::text_field! { AnswerCase: "a case of the opening sentence" }

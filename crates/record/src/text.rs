@@ -1,0 +1,51 @@
+//! Text from elsewhere (names of runs, classes and files) made harmless for what it is written to.
+
+use std::borrow::Cow;
+
+/// A text for a cell of a CSV file. A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@` or a
+/// control character for a formula; it then gets a `'` in front, which spreadsheets read as "this is text".
+/// Numbers stay as they are.
+pub fn for_csv(text: &str) -> Cow<'_, str> {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
+    if formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// A text for a terminal: control characters other than the end of a line and the tab are written as in Rust,
+/// such as
+/// `\u{1b}`, so that a name can neither colour nor move nor hide anything.
+pub fn for_terminal(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| {
+        let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        (c.is_control() && c != '\n' && c != '\t') || direction
+    };
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if harmful(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_become_text_and_numbers_stay() {
+        for formula in ["=HYPERLINK(\"http://x\")", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1"] {
+            assert_eq!(for_csv(formula), format!("'{formula}"));
+        }
+        for text in ["-0.5", "+3", "-inf", "digits_tau-30", "", "a=b"] {
+            assert_eq!(for_csv(text), text);
+        }
+    }
+
+    #[test]
+    fn escapes_are_shown_and_not_obeyed() {
+        assert_eq!(for_terminal("a\u{1b}[31mred\u{7}\n\tb é"), "a\\u{1b}[31mred\\u{7}\n\tb é");
+        assert_eq!(for_terminal("x\u{202e}gpj.exe\r"), "x\\u{202e}gpj.exe\\u{d}");
+        assert!(matches!(for_terminal("plain"), Cow::Borrowed("plain")));
+    }
+}

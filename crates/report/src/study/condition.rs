@@ -1,0 +1,111 @@
+//! The conditions of a study as the page shows them: their order, names and colours.
+
+use crate::palette::{Look, looks};
+use leaklab_record::tables::{ConditionRow, PlanRow};
+use leaklab_record::{Role, Tau};
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// Name in the tables.
+    pub name: String,
+    /// Membrane time constant, if that alone sets it apart.
+    pub tau: Option<Tau>,
+    /// What it is to the study.
+    pub role: Role,
+    /// Settings in which it differs from the baseline.
+    pub differs: String,
+    /// Whether it learned, if that is known.
+    pub learned: Option<bool>,
+    /// Why it counts as not learned.
+    pub reason: String,
+    /// How it is drawn.
+    pub look: Look,
+}
+
+impl Condition {
+    /// A condition of which only this is known.
+    pub fn new(name: &str, tau: Option<Tau>, role: Role) -> Self {
+        let look = Look { colour: "@rule", shape: "circle" };
+        let (differs, reason) = (String::new(), String::new());
+        Condition { name: name.to_owned(), tau, role, differs, learned: None, reason, look }
+    }
+
+    /// The name for a reader: `τ = 30`, `no leak`, or as the study calls it.
+    pub fn title(&self) -> String {
+        match self.tau {
+            Some(tau) if tau.leaks() => format!("τ = {tau}"),
+            Some(_) => "no leak".to_owned(),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The same, and whether it failed.
+    pub fn label(&self) -> String {
+        if self.failed() { format!("{} (did not learn)", self.title()) } else { self.title() }
+    }
+
+    /// Whether it is known that it did not learn.
+    pub fn failed(&self) -> bool {
+        self.learned == Some(false)
+    }
+}
+
+impl From<&ConditionRow> for Condition {
+    fn from(row: &ConditionRow) -> Self {
+        Condition {
+            differs: row.differs.clone(),
+            learned: row.learned,
+            reason: row.reason.clone(),
+            ..Condition::new(&row.condition, row.tau, row.role)
+        }
+    }
+}
+
+impl From<&PlanRow> for Condition {
+    fn from(row: &PlanRow) -> Self {
+        Condition::new(&row.condition, row.tau, row.role)
+    }
+}
+
+/// Each condition once, by what is said of it first; those with a tau from most to least leak, then the
+/// others as they come, probes last.
+pub fn arranged(found: impl IntoIterator<Item = Condition>) -> Vec<Condition> {
+    let mut conditions: Vec<Condition> = Vec::new();
+    for condition in found {
+        if !conditions.iter().any(|known| known.name == condition.name) {
+            conditions.push(condition);
+        }
+    }
+    // The sort is stable, so what has no tau keeps its order.
+    conditions.sort_by_key(|c| (c.role == Role::Probe, c.tau.is_none(), c.tau));
+    let looks = looks(conditions.iter().map(|c| (c.tau, !c.failed())));
+    conditions.iter_mut().zip(looks).for_each(|(condition, look)| condition.look = look);
+    conditions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_leak_first_then_others_then_probes() {
+        let condition = |name: &str, tau: Option<f64>, role| {
+            Condition::new(name, tau.map(|steps| Tau::new(steps).unwrap()), role)
+        };
+        let found = arranged([
+            condition("probe", Some(2.0), Role::Probe),
+            condition("zebra", None, Role::Compared),
+            condition("none", Some(f64::INFINITY), Role::Baseline),
+            condition("apple", None, Role::Compared),
+            condition("tau 30", Some(30.0), Role::Compared),
+            condition("zebra", Some(1.0), Role::Probe),
+        ]);
+        let names: Vec<String> = found.iter().map(Condition::label).collect();
+        assert_eq!(names, ["τ = 30", "no leak", "zebra", "apple", "τ = 2"]);
+        assert_eq!(found[0].look.colour, "@blue");
+        let dead = Condition { learned: Some(false), ..found[0].clone() };
+        assert_eq!(dead.label(), "τ = 30 (did not learn)");
+        assert_eq!(arranged([dead])[0].look.colour, "@unlearned");
+    }
+}
