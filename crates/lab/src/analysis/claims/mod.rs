@@ -228,7 +228,17 @@ fn robustness(comparison: &Comparison) -> Vec<ClaimRow> {
             row
         })
         .collect();
-    // Several noises are a family: by Holm's correction before "holds" is said.
+    correct_family(&mut rows);
+    for (row, &noise) in rows.iter_mut().zip(&noises).filter(|(row, _)| row.case == Case::Corrected) {
+        row.seeds_needed = trend::extremes(comparison)
+            .and_then(|(a, b)| comparison.contrast(&Quantity::Robustness(noise), a, b))
+            .and_then(|contrast| contrast.pairs_needed(ACCURACY_MARGIN.max(contrast.mean.abs())));
+    }
+    rows
+}
+
+/// Several noises are a family: by Holm's correction before "holds" is said of a gain.
+pub(super) fn correct_family(rows: &mut [ClaimRow]) {
     let family: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].p.is_some()).collect();
     let corrected = holm(&family.iter().filter_map(|&i| rows[i].p).collect::<Vec<_>>());
     for (&i, p) in family.iter().zip(corrected) {
@@ -236,14 +246,9 @@ fn robustness(comparison: &Comparison) -> Vec<ClaimRow> {
         row.p = Some(p);
         if row.verdict == Verdict::Holds && p > SIGNIFICANT {
             row.case = Case::Corrected;
-            row.verdict = row.case.verdict();
-            row.reason = gain().reason(row.case);
-            row.seeds_needed = trend::extremes(comparison)
-                .and_then(|(a, b)| comparison.contrast(&Quantity::Robustness(noises[i]), a, b))
-                .and_then(|contrast| contrast.pairs_needed(ACCURACY_MARGIN.max(contrast.mean.abs())));
+            (row.verdict, row.reason) = (row.case.verdict(), gain().reason(row.case));
         }
     }
-    rows
 }
 
 fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {

@@ -3,8 +3,8 @@
 use super::colours::Coloured;
 use super::split::Split;
 use super::subjects::Subjects;
-use crate::analysis::claims::{ACCURACY_MARGIN, SIGNIFICANT, blank, gain, reason, with_contrast};
-use crate::analysis::contrast::{Contrast, MINIMUM_PAIRS, holm};
+use crate::analysis::claims::{ACCURACY_MARGIN, blank, correct_family, gain, reason, with_contrast};
+use crate::analysis::contrast::{Contrast, MINIMUM_PAIRS};
 use leaklab_engine::noise::Colour;
 use leaklab_record::tables::ClaimRow;
 use leaklab_record::{Case, ClaimId, Part, Place, Rows, Stimulus, Unit, Verdict};
@@ -65,16 +65,7 @@ fn from_part<'a>(claim: ClaimId, part: Part, splits: impl Iterator<Item = &'a Sp
         );
         rows.push(row);
     }
-    let family: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].p.is_some()).collect();
-    let corrected = holm(&family.iter().filter_map(|&i| rows[i].p).collect::<Vec<_>>());
-    for (&i, p) in family.iter().zip(corrected) {
-        let row = &mut rows[i];
-        row.p = Some(p);
-        if row.verdict == Verdict::Holds && p > SIGNIFICANT {
-            row.case = Case::Corrected;
-            (row.verdict, row.reason) = (row.case.verdict(), gain().reason(row.case));
-        }
-    }
+    correct_family(&mut rows);
     rows
 }
 
