@@ -174,6 +174,7 @@ fn minus(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::claims::SIGNIFICANT;
     use leaklab_engine::Tau;
     use leaklab_record::PAPER_NOISES;
 
