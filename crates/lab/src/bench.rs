@@ -5,13 +5,14 @@
 //! training three times (forward, gradient of the spikes, gradient of the weights; the first layer's input
 //! needs no gradient).
 
+use crate::calibrate::{CalibrationError, Shown, rates, scale_to_rates};
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::simd::add_random_rows;
 use leaklab_engine::{
-    Architecture, Gradient, Input, InputError, Isa, LayerKind, Masks, Network, NetworkError, Packed, Scratch,
-    infer, train_batch,
+    Architecture, Gradient, Input, InputError, Isa, Masks, Network, NetworkError, Packed, Scratch, infer,
+    train_batch,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -99,18 +100,9 @@ pub enum BenchError {
     /// The input is not valid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// No scale of a layer's weights gives the wanted spike rate.
-    #[error(
-        "no scale of the weights of '{layer}' gives a spike rate of {wanted}; the nearest found was {found:.4}"
-    )]
-    Calibration {
-        /// The layer.
-        layer: String,
-        /// Rate asked for.
-        wanted: f64,
-        /// Rate reached.
-        found: f64,
-    },
+    /// The weights cannot be scaled to the wanted spike rate.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
     /// The thread pool could not be made.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -153,65 +145,16 @@ pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// Mean spike rate of each hidden layer over some pictures.
-fn spike_rates(packed: &Packed, time_steps: usize, images: &[Vec<f32>]) -> Result<Vec<f64>, InputError> {
-    let shape = packed.architecture().input();
-    let hidden = packed.architecture().hidden().len();
+/// Scales the weights layer by layer until every hidden conv and fully connected layer fires at `rate`.
+pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Result<(), BenchError> {
+    let images = pictures(&network.architecture, 4);
+    let (shape, time_steps) = (network.architecture.input(), settings.time_steps);
     let show = |i: usize, input: &mut Input| {
         encode(&images[i], shape, &Encoding::clean(time_steps), 0, 0, i as u32, input);
     };
-    let counts = infer(packed, time_steps, images.len(), &Scratch::default(), show, |_, trace| {
-        (0..hidden).map(|layer| trace.spikes(layer).count()).collect::<Vec<u64>>()
-    })?;
-    let neurons = packed.architecture().hidden().iter().map(|layer| layer.output.neurons());
-    let rate = |(layer, neurons): (usize, usize)| {
-        let spikes: u64 = counts.iter().map(|c| c[layer]).sum();
-        spikes as f64 / (neurons * time_steps * images.len()) as f64
-    };
-    Ok(neurons.enumerate().map(rate).collect())
-}
-
-/// Scales the weights layer by layer until every hidden conv and fully connected layer fires at `rate`.
-pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Result<(), BenchError> {
-    let layers = network.architecture.layers().to_vec();
-    let images = pictures(&network.architecture, 4);
-    for (index, layer) in layers.iter().enumerate() {
-        let Some(parameter) = layer.parameter.filter(|_| layer.kind != LayerKind::Output) else { continue };
-        // Layers above do not matter for this one: a network cut off here runs faster.
-        let notation = network.architecture.to_string();
-        let kept: Vec<&str> = notation.split('-').take(index + 2).collect();
-        let cut = Architecture::parse(&format!("{}-1o", kept.join("-"))).expect("a prefix is a network");
-        let parameter = network.architecture.parameters()[parameter].clone();
-        let range = parameter.offset..parameter.offset + parameter.len;
-        let original = network.weights[range.clone()].to_vec();
-        let (mut low, mut high) = (1e-3f64, 1e3f64);
-        let mut scale = 1.0;
-        let mut found = 0.0;
-        for _ in 0..24 {
-            // The layers up to this one keep their leak; those above are cut off.
-            let mut leak = network.leak().clone();
-            leak.layer_tau.retain(|name, _| cut.hidden().iter().any(|layer| layer.name == *name));
-            let mut part = Network::new(cut.clone(), leak, network.v_th())?;
-            for (w, o) in network.weights[range.clone()].iter_mut().zip(&original) {
-                *w = o * scale as f32;
-            }
-            part.weights[..range.end].copy_from_slice(&network.weights[..range.end]);
-            found = spike_rates(&Packed::new(&part, settings.isa)?, settings.time_steps, &images)?[index];
-            if (found / rate - 1.0).abs() < 0.01 {
-                break;
-            }
-            if found < rate {
-                low = scale;
-            } else {
-                high = scale;
-            }
-            scale = (low * high).sqrt();
-        }
-        if (found / rate - 1.0).abs() > 0.1 {
-            return Err(BenchError::Calibration { layer: layer.name.clone(), wanted: rate, found });
-        }
-    }
-    Ok(())
+    let wanted = vec![rate; network.architecture.hidden().len()];
+    let shown = Shown { images: images.len(), time_steps, show: &show };
+    Ok(scale_to_rates(network, &wanted, &shown, settings.isa)?)
 }
 
 fn median_timing(mut seconds: Vec<f64>, operations: f64, ceiling: f64) -> Timing {
@@ -326,8 +269,7 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
         })
         .collect();
     encoding_times.sort_by(f64::total_cmp);
-    let sample: Vec<Vec<f32>> = images.iter().take(8).cloned().collect();
-    let rates = spike_rates(&packed, time_steps, &sample)?;
+    let rates = rates(&packed, &Shown { images: images.len().min(8), time_steps, show: &show })?;
     Ok(Report {
         network: network.architecture.to_string(),
         tau: network.leak().to_string(),

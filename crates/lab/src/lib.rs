@@ -3,6 +3,7 @@
 
 pub mod analysis;
 pub mod bench;
+pub mod calibrate;
 pub mod config;
 pub mod data;
 pub mod evaluate;

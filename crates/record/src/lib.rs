@@ -34,7 +34,7 @@ pub use folder::{RunFolder, RunLock};
 pub use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, Scenario};
 pub use leaklab_engine::{LayerKind, Tau};
 pub use manifest::{Manifest, number_text};
-pub use mechanism::{LayerChoice, Part, Place, PriceMeasure, Readout, TimeWindow, Topic};
+pub use mechanism::{LayerChoice, Part, Place, PriceMeasure, Question, Readout, TimeWindow, Topic};
 pub use noun::{NoiseKey, PAPER_NOISES, Role, RunKey, Stimulus};
 pub use quantity::{Quantity, Reading, Scale, Unit, UnknownQuantity};
 pub use row::{Field, Row, Rows};

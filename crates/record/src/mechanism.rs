@@ -204,6 +204,44 @@ impl TimeWindow {
     }
 }
 
+/// A question beside leak that the field argues about, answered where a study has conditions for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Question {
+    /// Signed against unsigned input spikes.
+    Encoder,
+    /// More time steps with the same time constant.
+    Steps,
+    /// More time steps with a time constant that grows with them.
+    StepsAndTau,
+    /// Initial weights that make up for the leak against those that do not.
+    Initial,
+}
+
+impl Question {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Question; 4] =
+        [Question::Encoder, Question::Steps, Question::StepsAndTau, Question::Initial];
+
+    fn name(self) -> &'static str {
+        match self {
+            Question::Encoder => "encoder",
+            Question::Steps => "steps",
+            Question::StepsAndTau => "steps and tau",
+            Question::Initial => "initial",
+        }
+    }
+
+    /// As a heading.
+    pub fn words(self) -> &'static str {
+        match self {
+            Question::Encoder => "Signed or unsigned input spikes?",
+            Question::Steps => "More time steps at the same tau?",
+            Question::StepsAndTau => "More time steps at the same tau/T?",
+            Question::Initial => "Initial weights that make up for the leak?",
+        }
+    }
+}
+
 /// What a sentence about the cause is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -219,12 +257,21 @@ pub enum Topic {
     Layers,
     /// What the colour of noise changes.
     Colour,
+    /// How hidden layers follow a modulated input.
+    Response,
 }
 
 impl Topic {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Topic; 6] =
-        [Topic::Explanation, Topic::Gain, Topic::Price, Topic::Window, Topic::Layers, Topic::Colour];
+    pub const ALL: [Topic; 7] = [
+        Topic::Explanation,
+        Topic::Gain,
+        Topic::Price,
+        Topic::Window,
+        Topic::Layers,
+        Topic::Colour,
+        Topic::Response,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -234,11 +281,12 @@ impl Topic {
             Topic::Window => "window",
             Topic::Layers => "layers",
             Topic::Colour => "colour",
+            Topic::Response => "response",
         }
     }
 }
 
-named!(Part, PriceMeasure, Place, LayerChoice, TimeWindow, Topic);
+named!(Part, PriceMeasure, Place, LayerChoice, TimeWindow, Topic, Question);
 
 crate::text_field! {
     Readout: "a readout such as tau 30, reversed 30 or steps 7-30",
@@ -248,6 +296,7 @@ crate::text_field! {
     LayerChoice: "only or all but",
     TimeWindow: "up to or alone",
     Topic: "what a sentence is about",
+    Question: "encoder, steps, steps and tau or initial",
 }
 
 #[cfg(test)]

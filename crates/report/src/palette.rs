@@ -8,7 +8,7 @@
 use leaklab_record::Tau;
 
 /// Token, shade on white, shade on dark.
-pub const COLOURS: [(&str, &str, &str); 24] = [
+pub const COLOURS: [(&str, &str, &str); 26] = [
     ("@blue", "#0072b2", "#58b0ee"),
     ("@vermilion", "#d55e00", "#ff8a4c"),
     ("@green", "#00866a", "#35c9a2"),
@@ -32,6 +32,8 @@ pub const COLOURS: [(&str, &str, &str); 24] = [
     ("@noise4", "#2f6f7e", "#79c2d2"),
     ("@negative", "#d32f2f", "#ff6b6b"),
     ("@band", "#eef0ec", "#222833"),
+    ("@worse", "#f0a590", "#8a3a24"),
+    ("@better", "#93c4ea", "#1d5a8c"),
     ("@rule", "#9aa1ad", "#6f7887"),
 ];
 

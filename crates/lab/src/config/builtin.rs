@@ -1,9 +1,10 @@
 //! The studies that come with the program, and which of them supplies a data set's defaults.
 
 /// Name and text of each built-in study.
-pub const BUILTIN: [(&str, &str); 6] = [
+pub const BUILTIN: [(&str, &str); 7] = [
     ("digits", include_str!("../../studies/digits.toml")),
     ("digits-where", include_str!("../../studies/digits-where.toml")),
+    ("digits-further", include_str!("../../studies/digits-further.toml")),
     ("fashion-mnist", include_str!("../../studies/fashion-mnist.toml")),
     ("cifar10-small", include_str!("../../studies/cifar10-small.toml")),
     ("cifar10", include_str!("../../studies/cifar10.toml")),

@@ -3,7 +3,7 @@
 //! one field of [`RunConfig`].
 
 use super::kind::{Kind, choice, fraction, in_single, list, number, positive, tau, text, whole};
-use super::run::{OptimiserKind, RunConfig};
+use super::run::{InitialScale, OptimiserKind, RunConfig};
 use crate::data::Normalisation;
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::{Levels, SEVERITIES};
@@ -293,6 +293,15 @@ pub const KEYS: &[Key] = &[
         binds: Binds::Course,
         set: |run, _, value| fraction(value).map(|x| run.dropout = x),
         get: |run| Some(short(run.dropout)),
+    },
+    Key {
+        name: "initial",
+        group: Group::Training,
+        kind: Kind::Choice(&["fan-in", "rate"]),
+        help: "size of the initial weights: by the fan-in alone, or such that each hidden layer fires at first as without leak",
+        binds: Binds::Course,
+        set: |run, _, value| choice::<InitialScale>(value).map(|x| run.initial = x),
+        get: |run| (run.initial != InitialScale::FanIn).then(|| Value::String(run.initial.to_string())),
     },
     Key {
         name: "optimiser",

@@ -43,6 +43,39 @@ impl FromStr for OptimiserKind {
     }
 }
 
+/// How large the initial weights of a layer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InitialScale {
+    /// Their standard deviation is `sqrt(2 / fan_in)`, whatever the leak.
+    #[default]
+    FanIn,
+    /// Each hidden layer is scaled so that, with the run's leak, it fires at first as it would without any.
+    Rate,
+}
+
+impl InitialScale {
+    /// All of them.
+    pub const ALL: [InitialScale; 2] = [InitialScale::FanIn, InitialScale::Rate];
+}
+
+impl fmt::Display for InitialScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            InitialScale::FanIn => "fan-in",
+            InitialScale::Rate => "rate",
+        })
+    }
+}
+
+impl FromStr for InitialScale {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|scale| scale.to_string() == name);
+        found.ok_or_else(|| "fan-in or rate is expected".to_owned())
+    }
+}
+
 /// Everything a run depends on. The number of threads is not among it: no result depends on that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunConfig {
@@ -74,6 +107,8 @@ pub struct RunConfig {
     pub v_th: f32,
     /// Steps per image.
     pub time_steps: usize,
+    /// How large the initial weights are.
+    pub initial: InitialScale,
     /// How the leak enters the gradient.
     pub gradient: Gradient,
     /// Probability that a hidden neuron is left out of a training sample.
@@ -151,6 +186,7 @@ impl RunConfig {
             network: Architecture::parse("1x1x1-1FC-1o").expect("the smallest network"),
             leak: Leak::uniform(Tau::INFINITE),
             v_th: 1.0,
+            initial: InitialScale::FanIn,
             time_steps: 1,
             gradient: Gradient::StraightThrough,
             dropout: 0.0,

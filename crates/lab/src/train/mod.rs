@@ -8,10 +8,12 @@
 
 mod epoch;
 mod event;
+mod initial;
 mod session;
 
 pub use event::{Batch, Control, Event, Outcome, Summary};
 
+use crate::calibrate::CalibrationError;
 use crate::config::RunConfig;
 use crate::memory;
 use crate::run::{self, RunError};
@@ -70,6 +72,9 @@ pub enum TrainError {
     /// An input does not fit the network.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The initial weights cannot be scaled as `initial` says.
+    #[error("initial = \"rate\": {0}")]
+    Initial(#[from] CalibrationError),
     /// The training needs more memory than there is.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),

@@ -1,5 +1,6 @@
 //! One process's work on a run: opened from the last good checkpoint (or none), saved to the next.
 
+use super::initial;
 use super::{Control, Event, Options, Outcome, Summary, TrainError};
 use crate::config::{Binds, RunConfig};
 use crate::data::{Augmentation, Dataset, Presentation, Split, subset};
@@ -63,6 +64,8 @@ impl Session {
         options: &Options,
     ) -> Result<Self, TrainError> {
         let data = dataset.train.digest();
+        let testing = evaluate::presentation(&config, &dataset);
+        let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
         let mut notices = Vec::new();
         let (network, state, position, saved) = match checkpoint::recover(&folder, &lock)? {
             Some(found) => {
@@ -89,7 +92,7 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
-                let network = config.initial_network()?;
+                let network = initial::network(&config, &training, &dataset.train)?;
                 let state = config.optimiser().start(network.weights.len());
                 (network, state, Position { seed: config.seed, ..Position::default() }, None)
             }
@@ -108,8 +111,6 @@ impl Session {
             0 => Split::default(),
             n => subset::balanced(&dataset.train, dataset.classes, n, run::SUBSET_SEED),
         };
-        let testing = evaluate::presentation(&config, &dataset);
-        let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
         Ok(Session {
             health: Health::new(config.leak.clone(), noticed, position.first_squared_error),
             events: Events::open(&folder.events(), position.epoch)?,

@@ -1,6 +1,6 @@
 //! Tables of the question where robustness comes from (SPEC section 7).
 
-use crate::mechanism::{LayerChoice, Part, Place, PriceMeasure, Readout, TimeWindow, Topic};
+use crate::mechanism::{LayerChoice, Part, Place, PriceMeasure, Question, Readout, TimeWindow, Topic};
 use crate::noun::{NoiseKey, Stimulus};
 use leaklab_engine::Tau;
 use leaklab_engine::noise::Colour;
@@ -206,12 +206,44 @@ crate::row! {
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
+        /// What the theory of one neuron predicts; empty where a layer on the way is silent.
+        theory: Option<f64> [""],
         /// Mean rate of the layer without modulation.
         rate: f64 ["spikes/neuron/step"],
         /// Runs.
         seeds: u64 [""],
         /// Images.
         images: u64 [""],
+    }
+}
+
+crate::row! {
+    /// Two conditions that differ in one thing beside leak.
+    pub struct FurtherRow in "further" {
+        /// What they differ in.
+        question: Question [""],
+        /// The one condition.
+        a: String [""],
+        /// The other.
+        b: String [""],
+        /// The noise under which they are compared, over severities 1 to 8; empty without noise.
+        noise: Option<NoiseKey> [""],
+        /// Accuracy of the one minus that of the other, mean over seeds.
+        mean: f64 ["fraction"],
+        /// Lower end of its 95 % interval over seeds and images; empty with one pair.
+        low: Option<f64> ["fraction"],
+        /// Upper end of the interval.
+        high: Option<f64> ["fraction"],
+        /// Two-sided p value of no difference, by Holm's correction over the rows of this pair.
+        p: Option<f64> [""],
+        /// Pairs of runs with the same seed.
+        seeds: u64 [""],
+        /// 1 if every run of the one learned, 0 if not.
+        a_learned: Option<bool> [""],
+        /// The same of the other.
+        b_learned: Option<bool> [""],
+        /// What that says, as a sentence.
+        sentence: String [""],
     }
 }
 

@@ -10,6 +10,7 @@ mod condition;
 mod critical;
 mod energy;
 mod example;
+mod further;
 mod generalisation;
 mod hidden;
 mod judgement;
@@ -75,6 +76,10 @@ pub fn page(study: &Study) -> Page {
     };
     if let Some(section) = why::section(study) {
         sections.insert(2, section);
+    }
+    if let Some(section) = further::section(study) {
+        let place = sections.len().min(3);
+        sections.insert(place, section);
     }
     sections.push(activity::section(study));
     if !study.single {

@@ -2,11 +2,11 @@
 //! no row is nothing; a file whose columns are others is an error that names it.
 
 use leaklab_record::tables::{
-    ActivityRow, AnswerRow, ClaimRow, ColourRow, ConditionRow, ContrastRow, CriticalByConditionRow,
-    CriticalRow, CriticalSummaryRow, EnergyRow, EqualTrainSseRow, GeneralisationByConditionRow,
-    HiddenSpectrumRow, ImageRow, InputAmplitudeRow, InputSpectrumRow, LayerLeakRow, MembraneRow,
-    NormByConditionRow, RasterRow, RobustnessByConditionRow, RunRow, SplitRow, Table1Row, TimeRow,
-    TradeoffRow, WHY_CLAIMS, WhyRow,
+    ActivityRow, AdviceRow, AnswerRow, CellRow, ClaimRow, ColourRow, ConditionRow, ContrastRow,
+    CriticalByConditionRow, CriticalRow, CriticalSummaryRow, EnergyRow, EqualTrainSseRow, FurtherRow,
+    GeneralisationByConditionRow, HiddenSpectrumRow, ImageRow, InputAmplitudeRow, InputSpectrumRow,
+    LayerLeakRow, MembraneRow, NormByConditionRow, PriceRow, RasterRow, ResponseRow,
+    RobustnessByConditionRow, RunRow, SplitRow, Table1Row, TimeRow, TradeoffRow, WHY_CLAIMS, WhyRow,
 };
 use leaklab_record::{Quantity, Row, Rows, TableError};
 use std::path::Path;
@@ -38,6 +38,8 @@ pub struct Compare {
     pub critical: Option<Rows<CriticalByConditionRow>>,
     /// Robustness against work.
     pub tradeoff: Option<Rows<TradeoffRow>>,
+    /// Questions beside leak.
+    pub further: Option<Rows<FurtherRow>>,
     /// Where robustness comes from.
     pub why: Why,
 }
@@ -57,6 +59,14 @@ pub struct Why {
     pub time: Option<Rows<TimeRow>>,
     /// The gain against the colour of the noise.
     pub colours: Option<Rows<ColourRow>>,
+    /// The price, split by where leak acts.
+    pub price: Option<Rows<PriceRow>>,
+    /// Weights trained with one leak and run with another.
+    pub cells: Option<Rows<CellRow>>,
+    /// How layers follow a modulated input.
+    pub response: Option<Rows<ResponseRow>>,
+    /// The most robust ways to run the networks.
+    pub advice: Option<Rows<AdviceRow>>,
 }
 
 impl Why {
@@ -68,6 +78,10 @@ impl Why {
             layers: read(folder)?,
             time: read(folder)?,
             colours: read(folder)?,
+            price: read(folder)?,
+            cells: read(folder)?,
+            response: read(folder)?,
+            advice: read(folder)?,
         })
     }
 }
@@ -88,6 +102,7 @@ impl Compare {
             norm: read(folder)?,
             critical: read(folder)?,
             tradeoff: read(folder)?,
+            further: read(folder)?,
             why: Why::read(folder)?,
         })
     }

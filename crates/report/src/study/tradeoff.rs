@@ -29,6 +29,7 @@ pub fn section(study: &Study) -> Section {
         Some(figure) => section.figures.push(figure),
         None => section.after.push(&chart::missing("The trade-off is", "compare/tradeoff table")),
     }
+    section.after.push(&super::why::advice::table(study));
     section.after.push(&super::energy::table(study));
     section
 }

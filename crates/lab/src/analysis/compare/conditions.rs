@@ -117,7 +117,7 @@ fn least_leak(groups: &[(String, Vec<&RunRecord>)]) -> usize {
 
 /// The settings in which a run differs from a reference: key and own value. The seed and what changes no
 /// result do not count.
-fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(String, String)> {
+pub(super) fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(String, String)> {
     let counted = KEYS.iter().filter(|key| {
         matches!(key.group, KeyGroup::Data | KeyGroup::Network | KeyGroup::Training)
             && !["seed", "data_dir", "evaluate_every", "evaluate_train_images"].contains(&key.name)

@@ -5,6 +5,7 @@
 //! share initial weights, image order and input spikes: conditions are compared pair by pair, seed by seed.
 
 mod conditions;
+mod further;
 mod load;
 mod tables;
 mod values;
@@ -126,7 +127,7 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
     let comparison = Comparison::new(runs, baseline)?;
     let (claims, answer) = claims::judge(&comparison);
     let mut tables = tables::all(&comparison);
-    tables.extend([claims.table(), answer.table()]);
+    tables.extend([claims.table(), answer.table(), further::rows(&comparison).table()]);
     if let Some(note) = seeds_note(&comparison) {
         tables.iter_mut().for_each(|table| table.notes.push(note.clone()));
     }

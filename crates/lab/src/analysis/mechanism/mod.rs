@@ -20,6 +20,7 @@ pub mod shapley;
 pub mod split;
 pub mod subject;
 pub mod subjects;
+mod susceptibility;
 pub mod windows;
 
 use super::{Advance, AnalysisError, Options, Progress};
@@ -137,6 +138,7 @@ pub fn tables(
         layers: &layers.rows,
         windows: &windows.rows,
         colours: &colours.rows,
+        responses: &response.rows,
         claims: &claims.rows,
     });
     let mut tables = vec![

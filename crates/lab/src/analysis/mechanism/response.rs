@@ -6,6 +6,7 @@
 
 use super::subject::{Subject, everywhere};
 use super::subjects::Subjects;
+use super::susceptibility::relative_gain;
 use crate::analysis::contrast::Contrast;
 use crate::analysis::statistics::mean;
 use crate::analysis::{AnalysisError, Progress};
@@ -13,7 +14,7 @@ use crate::data::present::Scratch;
 use crate::evaluate::EVALUATION_EPOCH;
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::philox::{Purpose, Stream};
-use leaklab_engine::{Input, Spikes, Tau};
+use leaklab_engine::{Input, LayerKind, Spikes, Tau};
 use leaklab_record::Rows;
 use leaklab_record::tables::ResponseRow;
 use std::f64::consts::TAU as TURN;
@@ -136,6 +137,13 @@ fn amplitude(signal: &[f64], cycles: u64) -> f64 {
     scale * re.hypot(im) / n
 }
 
+/// Root mean square of a layer's weights, in units of the threshold.
+fn jump(subject: &Subject, layer: &str) -> f64 {
+    let weights = subject.network.tensor(layer).unwrap_or_default();
+    let squares: Vec<f64> = weights.iter().map(|&w| f64::from(w).powi(2)).collect();
+    mean(&squares).unwrap_or(0.0).sqrt() / f64::from(subject.network.v_th())
+}
+
 /// The table of responses.
 pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<ResponseRow>, AnalysisError> {
     let images = subjects.reference.first().map_or(0, |s| IMAGES.min(s.part.len()));
@@ -146,7 +154,9 @@ pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<Respons
              of an input spike is modulated, |x| (1 + a cos(2 pi f t)) / (1 + a) with a = {DEPTH}. Gain: the \
              relative modulation of the layer's population rate at the same frequency, over a; the rate \
              without modulation, from the same random numbers, is subtracted first. {images} images; \
-             intervals (95 %) are over seeds."
+             intervals (95 %) are over seeds. Theory: one neuron of each layer on the way, with the layer's \
+             time constant and rate, driven by Poisson spikes of the layer's root-mean-square weight; pools \
+             change nothing."
         ),
     );
     let Some(first) = subjects.reference.first() else { return Ok(table) };
@@ -160,6 +170,8 @@ pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<Respons
             for subject in &subjects.reference {
                 moved.push(counts(subject, hidden, cycles, progress)?);
             }
+            let frequency = cycles as f64 / first.steps() as f64;
+            let mut theory = vec![Some(1.0); subjects.reference.len()];
             for (i, layer) in first.network.architecture.hidden().iter().enumerate() {
                 let sites = (layer.output.neurons() * images) as f64;
                 let (mut gains, mut rates) = (Vec::new(), Vec::new());
@@ -176,12 +188,19 @@ pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<Respons
                     table.note(format!("{} is silent with tau {hidden}.", layer.name));
                     continue;
                 };
+                if layer.kind != LayerKind::Pool {
+                    for ((theory, subject), &rate) in theory.iter_mut().zip(&subjects.reference).zip(&rates) {
+                        let own = relative_gain(hidden, rate, jump(subject, &layer.name), frequency);
+                        *theory = theory.zip(own).map(|(before, own)| before * own);
+                    }
+                }
                 let interval = contrast.interval();
                 table.rows.push(ResponseRow {
                     hidden,
                     layer: layer.name.clone(),
-                    frequency: cycles as f64 / first.steps() as f64,
+                    frequency,
                     gain: contrast.mean,
+                    theory: theory.iter().copied().collect::<Option<Vec<f64>>>().and_then(|all| mean(&all)),
                     low: interval.map(|i| i.low.max(0.0)),
                     high: interval.map(|i| i.high),
                     rate: mean(&rates).unwrap_or(0.0),

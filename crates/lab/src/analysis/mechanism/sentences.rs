@@ -5,8 +5,9 @@ use super::split::Split;
 use super::subjects::Subjects;
 use crate::analysis::contrast::Contrast;
 use crate::analysis::statistics::Estimate;
+use leaklab_engine::Tau;
 use leaklab_engine::noise::Colour;
-use leaklab_record::tables::{ClaimRow, ColourRow, LayerLeakRow, PriceRow, WhyRow, WindowRow};
+use leaklab_record::tables::{ClaimRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, WhyRow, WindowRow};
 use leaklab_record::{
     ClaimId, LayerChoice, NoiseKey, Part, Place, PriceMeasure, Readout, Rows, Stimulus, Topic, Verdict,
 };
@@ -25,6 +26,8 @@ pub struct Evidence<'a> {
     pub windows: &'a [WindowRow],
     /// Colours of noise.
     pub colours: &'a [ColourRow],
+    /// How hidden layers follow a modulated input.
+    pub responses: &'a [ResponseRow],
     /// Statements W1 to W4.
     pub claims: &'a [ClaimRow],
 }
@@ -48,6 +51,7 @@ pub fn rows(evidence: &Evidence) -> Rows<WhyRow> {
         table.rows.extend(of_layers(evidence, noise, stimulus));
     }
     table.rows.extend(of_colour(evidence));
+    table.rows.extend(of_response(evidence.responses));
     table
 }
 
@@ -191,6 +195,37 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
         of(Colour::Frozen, Place::Control)?
     );
     Some(WhyRow { topic: Topic::Colour, noise: None, tau: Some(evidence.subjects.most_leak()), sentence })
+}
+
+/// How the deepest hidden layer follows the slowest and the fastest modulation, with the most leak and
+/// without.
+fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
+    let layer = &responses.last()?.layer;
+    let own = || responses.iter().filter(|row| row.layer == *layer);
+    let (tau, none) = (own().map(|row| row.hidden).min()?, own().map(|row| row.hidden).max()?);
+    let ends = |tau: Tau| {
+        let of_tau = || own().filter(move |row| row.hidden == tau);
+        let by_frequency = |a: &&ResponseRow, b: &&ResponseRow| a.frequency.total_cmp(&b.frequency);
+        Some((of_tau().min_by(by_frequency)?, of_tau().max_by(by_frequency)?))
+    };
+    let ((slow, fast), (slow_none, fast_none)) = (ends(tau)?, ends(none)?);
+    let passed = |slow: &ResponseRow, fast: &ResponseRow| {
+        (slow.gain > 0.0).then(|| format!("{:.0} %", 100.0 * fast.gain / slow.gain))
+    };
+    let theory = slow.theory.zip(fast.theory).filter(|(slow, _)| *slow > 0.0);
+    let predicted = theory.map_or_else(String::new, |(slow, fast)| {
+        format!("; the theory of one neuron predicts {:.0} %", 100.0 * fast / slow)
+    });
+    let sentence = format!(
+        "Looked at directly: when the input goes up and down, {layer} follows the fastest change ({} \
+         cycles/step) {} as well as the slowest ({}) with tau {tau} in the hidden layers, and {} as well \
+         without leak{predicted}.",
+        fast.frequency,
+        passed(slow, fast)?,
+        slow.frequency,
+        passed(slow_none, fast_none)?,
+    );
+    Some(WhyRow { topic: Topic::Response, noise: None, tau: Some(tau), sentence })
 }
 
 /// Whether the paper's explanation, W1 and W4, stands.

@@ -1,0 +1,71 @@
+//! The weights that a training starts from.
+
+use super::TrainError;
+use crate::calibrate::{Shown, rates, scale_to_rates};
+use crate::config::{InitialScale, RunConfig};
+use crate::data::Presentation;
+use crate::data::Split;
+use crate::data::present::Scratch;
+use leaklab_engine::{Input, Isa, Leak, Network, Packed, Tau};
+
+/// Training images by which the rates are measured.
+const IMAGES: usize = 64;
+
+/// The network of a run before its first update; `training` shows the training images.
+pub(super) fn network(
+    config: &RunConfig,
+    training: &Presentation,
+    images: &Split,
+) -> Result<Network, TrainError> {
+    let mut network = config.initial_network()?;
+    match config.initial {
+        InitialScale::FanIn => {}
+        InitialScale::Rate => {
+            let show = |i: usize, input: &mut Input| {
+                training.show(images, i, 0, &mut Scratch::default(), input);
+            };
+            let shown =
+                Shown { images: IMAGES.min(images.len()), time_steps: config.time_steps, show: &show };
+            let without = network.clone().with_leak(Leak::uniform(Tau::INFINITE))?;
+            let wanted = rates(&Packed::new(&without, Isa::best())?, &shown)?;
+            scale_to_rates(&mut network, &wanted, &shown, Isa::best())?;
+        }
+    }
+    Ok(network)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::data::{Limits, load};
+    use crate::evaluate;
+
+    fn config(settings: &[&str]) -> RunConfig {
+        let mut all = Settings::default();
+        let common = ["dataset=digits", "tau=2", "seed=3", "time_steps=20"];
+        common.iter().chain(settings).for_each(|text| all.assign(text).unwrap());
+        RunConfig::resolve(all).unwrap()
+    }
+
+    #[test]
+    fn layers_fire_as_without_leak() {
+        let dataset = load("digits", None, &Limits::NONE).unwrap();
+        let rates_of = |config: &RunConfig| {
+            let training = evaluate::presentation(config, &dataset);
+            let network = network(config, &training, &dataset.train).unwrap();
+            let show = |i: usize, input: &mut Input| {
+                training.show(&dataset.train, i, 0, &mut Scratch::default(), input);
+            };
+            let shown = Shown { images: IMAGES, time_steps: config.time_steps, show: &show };
+            rates(&Packed::new(&network, Isa::best()).unwrap(), &shown).unwrap()
+        };
+        let without = rates_of(&config(&["tau=inf"]));
+        let plain = rates_of(&config(&[]));
+        let scaled = rates_of(&config(&["initial=rate"]));
+        for (i, (&without, (&plain, &scaled))) in without.iter().zip(plain.iter().zip(&scaled)).enumerate() {
+            assert!((scaled / without - 1.0).abs() < 0.03, "layer {i}: {scaled} for {without}");
+            assert!(plain < 0.9 * without, "layer {i}: leak changes the rate: {plain}, {without}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Advice: the most robust way to run the study's networks, chosen from what was measured.
+
+use crate::html::Html;
+use crate::study::chart;
+use crate::study::number;
+use crate::study::records::Study;
+use leaklab_record::tables::AdviceRow;
+use leaklab_record::{Readout, Tau};
+
+fn tau(tau: Tau) -> String {
+    if tau.leaks() { format!("τ = {tau}") } else { "no leak".to_owned() }
+}
+
+fn readout(readout: Readout) -> String {
+    match readout {
+        Readout::Leaky(of) => tau(of),
+        Readout::Reversed(_) | Readout::Window { .. } => readout.words(),
+    }
+}
+
+/// Percentages of an interval.
+fn interval(low: Option<f64>, high: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    low.zip(high).map_or_else(String::new, |(low, high)| format!("[{}, {}]", show(low), show(high)))
+}
+
+fn row(row: &AdviceRow) -> Html {
+    let percent = |x: f64| format!("{:.1}", 100.0 * x);
+    let points = |x: f64| number::signed(100.0 * x, 1);
+    Html::fill(
+        "<tr><th scope=\"row\">{}</th><td data-label=\"Trained with\">{}</td>\
+         <td data-label=\"Hidden layers run with\">{}</td><td data-label=\"Read with\">{}</td>\
+         <td class=\"number\" data-label=\"Accuracy\">{}&nbsp;% <span class=\"range\">{}</span></td>\
+         <td class=\"number\" data-label=\"Gain, points\">{} <span class=\"range\">{}</span></td>\
+         <td class=\"number\" data-label=\"Synaptic operations\">× {}</td></tr>\n",
+        &[
+            &chart::capital(&row.stimulus.words()),
+            &tau(row.trained),
+            &tau(row.hidden),
+            &readout(row.readout),
+            &percent(row.accuracy),
+            &interval(row.low, row.high, percent),
+            &points(row.gain),
+            &interval(row.gain_low, row.gain_high, points),
+            &format!("{:.2}", row.synops_ratio),
+        ],
+    )
+}
+
+/// The table of advice; nothing where the study did not ask why.
+pub fn table(study: &Study) -> Html {
+    let Some(table) = &study.compare.why.advice else { return Html::new() };
+    let body = Html::join(table.rows.iter().map(row));
+    Html::fill(
+        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Under</th><th>Trained with</th>\
+         <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
+         <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
+         <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>With a budget of \
+         operations, for any noise and severity: <code>leaklab advise STUDY --noise gaussian/pixel --severity 5 \
+         --synops-budget 200000</code>.</p></div>\n",
+        &[
+            &chart::table_heading("The most robust way to run these networks"),
+            &body,
+            &chart::small_print(table),
+        ],
+    )
+}

@@ -1,0 +1,129 @@
+//! What leak gains and what it costs, split by the place where it acts, and leak layer by layer.
+
+use super::{caption, points, stimuli, taus, title, told};
+use crate::figure::{Figure, Panel, Series};
+use crate::study::chart::{self, hint};
+use leaklab_record::tables::{LayerLeakRow, PriceRow, SplitRow};
+use leaklab_record::{PriceMeasure, Rows, Stimulus};
+use serde_json::{Value, json};
+
+/// Parts in the order of their rows, with their words.
+const PARTS: [(&str, &str); 4] = [
+    ("total", "all together"),
+    ("readout", "readout"),
+    ("hidden", "hidden layers"),
+    ("training", "training"),
+];
+
+/// A panel with one row per part; colours and offsets within a row are the time constants.
+fn rows_of_parts(
+    stimulus: Stimulus,
+    transform: Vec<Value>,
+    part: &str,
+    series: &Series,
+    layer: [Value; 3],
+) -> Panel {
+    let labels = chart::words(PARTS.iter().map(|(part, words)| ((*part).to_owned(), json!([words]))));
+    let order: Vec<&str> = PARTS.iter().map(|(part, _)| *part).collect();
+    let spec = json!({
+        "transform": transform,
+        "encoding": {
+            "y": {
+                "field": part, "type": "nominal", "sort": order, "title": null,
+                "axis": { "labelExpr": labels, "domain": false, "ticks": false, "grid": false }
+            },
+            "yOffset": { "field": series.column, "type": "nominal", "sort": series.values() },
+            "color": series.colour()
+        },
+        "layer": layer
+    });
+    Panel::new(&title(stimulus), spec).with_height(170)
+}
+
+/// The gain.
+pub fn gain(table: &Rows<SplitRow>) -> Figure {
+    use SplitRow as R;
+    let series = taus(R::tau, table.rows.iter().map(|row| row.tau));
+    let panels = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
+        let mut tooltip = vec![chart::who("leak"), hint(R::part, "part", "")];
+        tooltip.extend(told(R::mean, R::low, R::high, R::seeds));
+        let axis = chart::points_axis();
+        let fields = [R::mean, R::low, R::high];
+        let layer = points("x", fields, "gain in accuracy (percentage points)", &axis, tooltip.into());
+        let transform = vec![chart::equal(R::stimulus, &stimulus.to_string())];
+        rows_of_parts(stimulus, transform, R::part, &series, layer)
+    });
+    let panels = panels.collect();
+    let text = "What leak gains, all together and by the place where it acts. The three parts add up to the \
+                whole. Bars are 95 % intervals over seeds and test images.";
+    Figure::new("why-split", "The gain, split by where leak acts", caption(text, table), table, panels)
+        .with_series(series)
+        .with_columns(2)
+}
+
+/// The price, in synaptic operations.
+pub fn price(table: &Rows<PriceRow>) -> Figure {
+    use PriceRow as R;
+    // The readout costs nothing.
+    let data = chart::only(table, |row| row.measure == PriceMeasure::Synops);
+    let series = taus(R::tau, data.rows.iter().map(|row| row.tau));
+    let panels = stimuli(data.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
+        let share = |field: &str| {
+            json!({
+                "calculate": format!("isValid(datum.{field}) ? datum.{field} / datum.{} : null", R::baseline),
+                "as": format!("{field}_share")
+            })
+        };
+        let mut transform = vec![chart::equal(R::stimulus, &stimulus.to_string())];
+        transform.extend([R::mean, R::low, R::high].map(share));
+        let tooltip = json!([
+            chart::who("leak"),
+            hint(R::part, "part", ""),
+            hint("mean_share", "change", "+.1%"),
+            hint("low_share", "interval from", "+.1%"),
+            hint("high_share", "to", "+.1%"),
+            hint(R::mean, "operations per image", "+.3~s"),
+            hint(R::seeds, "seeds", "d")
+        ]);
+        let label = "datum.value == 0 ? '0' : format(datum.value, '+~%')";
+        let axis = json!({ "labelExpr": label, "tickCount": 5 });
+        let fields = ["mean_share", "low_share", "high_share"];
+        let layer = points("x", fields, "change of synaptic operations", &axis, tooltip);
+        rows_of_parts(stimulus, transform, R::part, &series, layer)
+    });
+    let panels = panels.collect();
+    let text = "What leak costs in synaptic operations per image, split in the same way, relative to the \
+                network trained and run without leak. Bars are 95 % intervals over seeds.";
+    Figure::new("why-price", "The price, split by where leak acts", caption(text, table), &data, panels)
+        .with_series(series)
+        .with_columns(2)
+}
+
+/// Leak in one hidden layer alone.
+pub fn layers(table: &Rows<LayerLeakRow>) -> Figure {
+    use LayerLeakRow as R;
+    let series = taus(R::tau, table.rows.iter().map(|row| row.tau));
+    let noisy = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter();
+    let panels = noisy.filter(|stimulus| *stimulus != Stimulus::Clean).map(|stimulus| {
+        let mut tooltip = vec![chart::who("leak"), hint(R::layer, "layer", "")];
+        tooltip.extend(told(R::gain, R::low, R::high, R::seeds));
+        let (fields, axis) = ([R::gain, R::low, R::high], chart::points_axis());
+        let layer = points("y", fields, "gain in accuracy (points)", &axis, tooltip.into());
+        let spec = json!({
+            "transform": [chart::equal(R::stimulus, &stimulus.to_string()), chart::equal(R::choice, "only")],
+            "encoding": {
+                "x": { "field": R::layer, "type": "nominal", "sort": null, "title": null, "axis": { "labelAngle": 0 } },
+                "xOffset": { "field": R::tau, "type": "nominal", "sort": series.values() },
+                "color": series.colour()
+            },
+            "layer": layer
+        });
+        Panel::new(&title(stimulus), spec).with_height(190)
+    });
+    let panels = panels.collect();
+    let text =
+        "Weights trained without leak, run with leak in one hidden layer only and none in the readout.";
+    Figure::new("why-layers", "Leak in one hidden layer alone", caption(text, table), table, panels)
+        .with_series(series)
+        .with_columns(2)
+}

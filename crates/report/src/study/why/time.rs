@@ -1,0 +1,38 @@
+//! Accuracy as time goes on.
+
+use super::{caption, stimuli, taus, title};
+use crate::figure::{Figure, Panel};
+use crate::study::chart::{self, hint, number_with};
+use leaklab_record::tables::TimeRow;
+use leaklab_record::{Rows, TimeWindow};
+use serde_json::json;
+
+/// Accuracy from the steps up to a moment.
+pub fn figure(table: &Rows<TimeRow>) -> Figure {
+    use TimeRow as R;
+    let data = chart::only(table, |row| row.window == TimeWindow::UpTo);
+    let series = taus(R::tau, data.rows.iter().map(|row| row.tau));
+    let panels = stimuli(data.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
+        let mut spec = chart::lines_with_hover(
+            number_with(R::last, "steps that count", json!({ "scale": { "nice": false } })),
+            number_with(
+                R::accuracy,
+                "accuracy",
+                json!({ "axis": { "format": ".0%" }, "scale": { "domain": [0, 1] } }),
+            ),
+            series.colour(),
+            json!([
+                chart::who("leak"),
+                hint(R::last, "up to step", "d"),
+                hint(R::accuracy, "accuracy", ".1%")
+            ]),
+        );
+        spec["transform"] = json!([chart::equal(R::stimulus, &stimulus.to_string())]);
+        Panel::new(&title(stimulus), spec).with_height(190)
+    });
+    let panels = panels.collect();
+    let text = "Accuracy from the steps up to a moment, read by their plain sum.";
+    Figure::new("why-time", "Accuracy as time goes on", caption(text, table), &data, panels)
+        .with_series(series)
+        .with_columns(2)
+}
