@@ -115,6 +115,23 @@ fn killed_and_resumed_it_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn the_baseline_may_be_the_last_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("last.toml");
+    let small = SMALL.replace("tau = [30, inf]\n", "").replace("seeds = [1, 2]", "seeds = [1]");
+    let conditions = "mechanism = false\nbaseline = \"plain\"\n[[condition]]\nname = \"unsigned\"\ntau = 30\n\
+                      encoder = \"unsigned\"\n[[condition]]\nname = \"plain\"\ntau = 30\n";
+    fs::write(&file, small + conditions).unwrap();
+    let out = folder.path().join("out");
+    let run = output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy(), "--threads", "1"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let further = fs::read_to_string(out.join("compare/further.csv")).unwrap();
+    assert!(further.contains("encoder,plain,unsigned,,"), "{further}");
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("Signed or unsigned input spikes?"));
+}
+
+#[test]
 fn a_watched_page_reads_itself_again_until_the_study_ends() {
     let (folder, file) = small();
     let out = folder.path().join("out");

@@ -3,7 +3,7 @@
 
 use super::plan::Plan;
 use super::{StudyError, begin, check};
-use crate::analysis::compare::compare_folders;
+use crate::analysis::compare::{CompareError, compare_folders};
 use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
 use crate::config::RunConfig;
 use crate::run::Weights;
@@ -206,11 +206,18 @@ impl Work<'_> {
         let mut finished = self.finished.lock().expect("no lane panics with the list");
         // The order of finishing must not show in the tables.
         finished.sort();
-        if !finished.is_empty() {
-            compare_folders(&finished, self.baseline.as_deref(), &self.folder.compare())?;
-            self.tell(&Event::Compared { runs: finished.len() });
+        if finished.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        match compare_folders(&finished, self.baseline.as_deref(), &self.folder.compare()) {
+            Ok(_) => {
+                self.tell(&Event::Compared { runs: finished.len() });
+                Ok(())
+            }
+            // No run of the baseline is finished yet: there is nothing to compare with.
+            Err(AnalysisError::Compare(CompareError::NoBaseline { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
