@@ -1,13 +1,13 @@
 //! The opening sentence, made from cases: it says no more than the verdicts do, and names the pair of tau it
 //! is about.
 
-use super::super::compare::Comparison;
+use super::super::compare::{Comparison, Group};
 use super::super::contrast::{Contrast, holm};
 use super::{SIGNIFICANT, noises_with, trend};
 use leaklab_engine::Tau;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
 use leaklab_record::tables::{AnswerCase, AnswerRow, ClaimRow};
-use leaklab_record::{Case, ClaimId, NoiseKey, Quantity, Rows, Verdict};
+use leaklab_record::{Case, ClaimId, NoiseKey, Quantity, Role, Rows, Verdict};
 
 /// Severities above this are strong.
 const STRONG: usize = 4;
@@ -33,17 +33,18 @@ pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
         | AnswerCase::Mixed
         | AnswerCase::Undecided => between_the_extremes(comparison),
     };
+    let others = beside_the_sweep(comparison);
     let left_out: Vec<String> = comparison
         .groups()
         .iter()
-        .filter(|group| group.row.role != leaklab_record::Role::Probe && group.row.learned == Some(false))
+        .filter(|group| group.row.role != Role::Probe && group.row.learned == Some(false))
         .map(|group| label(group.row.tau, &group.row.condition))
         .collect();
     let left_out = match left_out.len() {
         0 => String::new(),
         _ => format!(" Left out because not every run learned: {}.", left_out.join(", ")),
     };
-    table.rows.push(AnswerRow { case, sentence: format!("{sentence}{between}{left_out}") });
+    table.rows.push(AnswerRow { case, sentence: format!("{sentence}{between}{others}{left_out}") });
     table
 }
 
@@ -134,11 +135,25 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
 fn between_the_extremes(comparison: &Comparison) -> String {
     let sweep = comparison.sweep();
     let [_, middle @ .., least] = &sweep[..] else { return String::new() };
+    sure_differences(comparison, middle, least, "In between")
+}
+
+/// The same for conditions that differ from the baseline in more than one tau for all layers.
+fn beside_the_sweep(comparison: &Comparison) -> String {
+    let groups = comparison.groups().iter();
+    let others: Vec<&Group> = groups
+        .filter(|group| group.counts() && group.row.role == Role::Compared && group.row.tau.is_none())
+        .collect();
+    sure_differences(comparison, &others, comparison.baseline(), "Beside that")
+}
+
+/// In which noises some conditions are surely more or less accurate than another, as sentences.
+fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, opening: &str) -> String {
     let noises = comparison.noises();
     let contrast = |condition: &str, noise: NoiseKey| {
-        comparison.contrast(&Quantity::Robustness(noise), condition, &least.row.condition)
+        comparison.contrast(&Quantity::Robustness(noise), condition, &than.row.condition)
     };
-    let pairs = middle.iter().flat_map(|group| noises.iter().map(move |&noise| (group, noise)));
+    let pairs = groups.iter().flat_map(|group| noises.iter().map(move |&noise| (group, noise)));
     let found: Vec<_> = pairs
         .filter_map(|(group, noise)| {
             let contrast = contrast(&group.row.condition, noise)?;
@@ -147,7 +162,7 @@ fn between_the_extremes(comparison: &Comparison) -> String {
         .collect();
     let corrected = holm(&found.iter().map(|row| row.3).collect::<Vec<_>>());
     let mut text = String::new();
-    for group in middle {
+    for group in groups {
         let part = |word: &str, sign: f64| {
             let sure: Vec<(NoiseKey, f64)> = found
                 .iter()
@@ -168,9 +183,9 @@ fn between_the_extremes(comparison: &Comparison) -> String {
         let parts: Vec<String> = [part("more", 1.0), part("less", -1.0)].into_iter().flatten().collect();
         if !parts.is_empty() {
             text.push_str(&format!(
-                " In between, {} against {} is {}.",
+                " {opening}, {} against {} is {}.",
                 label(group.row.tau, &group.row.condition),
-                label(least.row.tau, &least.row.condition),
+                label(than.row.tau, &than.row.condition),
                 parts.join(", and ")
             ));
         }

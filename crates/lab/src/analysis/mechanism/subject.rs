@@ -50,6 +50,8 @@ pub struct Subject {
     packed: Packed,
     readouts: Vec<Readout>,
     severities: Severities,
+    /// Which input spikes the presentations have.
+    presentation_seed: u64,
     work: Work,
     workspaces: Workspaces,
     /// Digests of all images and of the part.
@@ -108,6 +110,7 @@ impl Subject {
             packed,
             readouts,
             severities,
+            presentation_seed: 0,
             work,
             workspaces: Workspaces::default(),
             digests,
@@ -121,7 +124,10 @@ impl Subject {
         let Analyst { run, dataset, presentation, pool, .. } = analyst;
         let severities = run.config.severities.clone();
         let work = Work { pool, folder: Some(folder) };
-        Self::new(run.network, trained, presentation, dataset.test, severities, taus, work)
+        let mut subject =
+            Self::new(run.network, trained, presentation, dataset.test, severities, taus, work)?;
+        subject.presentation_seed = run.config.presentation_seed;
+        Ok(subject)
     }
 
     /// Time steps.
@@ -170,7 +176,7 @@ impl Subject {
         let Some(folder) = &self.work.folder else { return Ok(None) };
         let mut hash = self.fingerprint.clone();
         let images = &self.digests[usize::from(key.part)];
-        hash.update(format!("{} | {shown} {level} | {} | {images}", key.hidden, key.presentation));
+        hash.update(format!("{} | {shown} {level} | {} | {images}", key.hidden, self.epoch(key)));
         let part = if key.part { "_part" } else { "" };
         let file =
             format!("{}_{}_{}{part}.json", slug(&key.hidden.to_string()), slug(&shown), key.presentation);
@@ -212,12 +218,18 @@ impl Subject {
         Ok(Outcome::new(self, cells.collect::<Result<_, _>>()?))
     }
 
+    /// The epoch that a presentation's input spikes are drawn with.
+    fn epoch(&self, key: &CellKey) -> u32 {
+        let key = PassKey { stimulus: Stimulus::Clean, presentation: key.presentation };
+        key.epoch(self.presentation_seed)
+    }
+
     fn measure(&self, key: &CellKey, progress: &mut Progress) -> Result<Cell, AnalysisError> {
         let split = self.images(key.part);
         let mut presentation = self.presentation.clone();
         presentation.encoding = presentation.encoding.with_noise(self.noise(key.shown)?);
         // Spikes are drawn by the number of the presentation, whatever is shown.
-        let epoch = PassKey { stimulus: Stimulus::Clean, presentation: key.presentation }.epoch(0);
+        let epoch = self.epoch(key);
         let classes = self.network.architecture.classes();
         let mut cell = Cell { correct: BTreeMap::new(), spikes: 0, synops: 0 };
         let mut correct = vec![Bits::default(); self.readouts.len()];
