@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::mutate;
+use support::{attack_times, mutate};
 use targets::TARGETS;
 
-/// For each target, while the time lasts.
+/// For each target, while the time lasts; both times [`attack_times`].
 const MUTATIONS: u32 = 3000;
 const TIME: Duration = Duration::from_millis(700);
 
@@ -77,7 +77,7 @@ fn mutations_in_little_memory() {
     for (number, (name, target)) in TARGETS.into_iter().enumerate() {
         let (files, started) = (corpus(name), Instant::now());
         let (mut tried, mut read) = (0, 0);
-        while tried < MUTATIONS && started.elapsed() < TIME {
+        while tried < MUTATIONS * attack_times() && started.elapsed() < TIME * attack_times() {
             let (_, good) = &files[tried as usize % files.len()];
             let bad = mutate(good, Stream::new(19, Purpose::Benchmark, number as u32, tried));
             let begun = Instant::now();

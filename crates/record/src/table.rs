@@ -193,7 +193,7 @@ impl Table {
             if i > 0 {
                 out.push(',');
             }
-            field(&mut out, &column.name);
+            field(&mut out, &crate::text::for_csv(&column.name));
         }
         out.push('\n');
         for row in &self.rows {

@@ -22,6 +22,12 @@ pub fn say_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
 }
 
+/// How many times the usual effort the attacks take: 1, or what `tools/attack/run` asks for.
+#[allow(dead_code)]
+pub fn attack_times() -> u32 {
+    std::env::var("LEAKLAB_ATTACK_TIMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
 /// A small file system in memory, unmounted when dropped.
 #[allow(dead_code)] // not every test file that uses this module mounts one
 pub struct SmallDisk(PathBuf);
