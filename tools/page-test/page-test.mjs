@@ -171,6 +171,10 @@ async function use(page, figures, say, label) {
     const csv = (await fetched("csv")).toString();
     const lines = csv.trimEnd().split("\n");
     if (lines[0] !== data.columns.join(",") || lines.length !== data.rows.length + 1) say(`${id}: the CSV has ${lines.length - 1} rows of ${data.rows.length}, header ${lines[0]}`);
+    for (const [, quoted, plain] of csv.matchAll(/(?:^|[,\n])(?:"((?:[^"]|"")*)"|([^,\n]*))/g)) {
+      const cell = quoted ?? plain;
+      if (/^[=+\-@\t\r]/.test(cell) && !/^[+-](inf|[\d.])/.test(cell)) say(`${id}: the CSV has a cell that spreadsheets take for a formula: ${cell}`);
+    }
     const svg = (await fetched("svg")).toString();
     if (!svg.startsWith("<svg") || (svg.match(/<path/g) || []).length < 3) say(`${id}: the SVG is empty`);
     const broken = await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")?.textContent, svg);

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use leaklab_engine::Isa;
 use leaklab_lab::golden::{Case, EMBEDDED};
+use leaklab_record::file;
 use std::path::PathBuf;
 
 /// Check the engine on this CPU against reference values, with each instruction set it has.
@@ -25,7 +26,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     for path in &arguments.files {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|e| format!("{name}: {e}"))?;
+        let bytes = file::read(path, file::LARGEST_TEXT).map_err(|e| format!("{name}: {e}"))?;
         cases.push(Case::parse(&name, &bytes)?);
     }
     let mut failures = 0;

@@ -183,6 +183,10 @@ fn what_does_not_fit_is_refused_before_it_is_made() {
             "train --dataset digits --tau 30 --set network=1x8x8-46000FC-46000FC-10o --set optimiser=sgd --set time_steps=30 --set batch=64",
             "with 2119404000 weights needs about 50.9 GB of memory, and 2.1 GB can be had",
         ),
+        (
+            "study digits --dry-run --set network=1x8x8-46000FC-46000FC-10o",
+            "with 2119404000 weights needs about",
+        ),
     ] {
         let output = Command::new("sh")
             .args(["-c", "ulimit -v 2097152 && exec \"$0\" \"$@\""])

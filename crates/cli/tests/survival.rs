@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::SmallDisk;
+use support::{SmallDisk, attack_times};
 
-/// Killed this often, at moments spread over the whole run.
+/// Killed this often (times [`attack_times`]), at moments spread over the whole run.
 const KILLS: u32 = 30;
 
 /// Asserts that a run's folder holds no half-written file.
@@ -30,9 +30,10 @@ fn killed_at_any_moment_it_ends_with_the_same_bits() {
     let mut duration = started.elapsed();
 
     let (mut kills, mut attempts, mut continued, mut finished) = (0, 0, 0, 0);
-    while kills < KILLS || continued <= KILLS / 2 {
+    let wanted = KILLS * attack_times();
+    while kills < wanted || continued <= wanted / 2 {
         attempts += 1;
-        assert!(attempts < 100 * KILLS, "{kills} kills, {continued} of them of a run under way");
+        assert!(attempts < 100 * wanted, "{kills} kills, {continued} of them of a run under way");
         let begun = killed.join("run.toml").exists();
         let mut command = if begun { resume(&killed) } else { train(&killed, &[]) };
         // A checkpoint after every batch: half of the kills then hit the writing of one.

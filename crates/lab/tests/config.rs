@@ -1,6 +1,7 @@
 //! Files, built-in studies and what they resolve to.
 
 use leaklab_lab::config::{BUILTIN, KEYS, RunConfig, Settings, StudyConfig};
+use std::time::{Duration, Instant};
 
 fn settings(assignments: &[&str]) -> Settings {
     let mut settings = Settings::default();
@@ -222,4 +223,64 @@ fn the_manual_has_the_table_of_settings() {
     let table = leaklab_lab::config::reference();
     let notice = "docs/training.md: replace the settings by the output of `leaklab schema --markdown`";
     assert!(manual.contains(table.trim()), "{notice}");
+}
+
+/// What a settings file says of itself, within a time that no honest file takes.
+fn message(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.toml");
+    std::fs::write(&path, text).unwrap();
+    let begun = Instant::now();
+    let message = StudyConfig::load(path.to_str().unwrap(), &[]).unwrap_err().to_string();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?} for: {message:.200}", begun.elapsed());
+    assert!(message.len() < 2000 && !message.contains('\n'), "{message}");
+    message
+}
+
+#[test]
+fn large_files_are_refused_quickly() {
+    // 25 s, once; now a quarter of a second.
+    let keys: String = (0..300_000).map(|i| format!("key{i} = {i}\n")).collect();
+    let found = message(&format!("dataset = \"digits\"\ntau = 30\n{keys}"));
+    assert!(found.contains("own.toml, line ") && found.contains("unknown key `key0`"), "{found}");
+
+    let numbers: Vec<String> = (0..300_000).map(|i| i.to_string()).collect();
+    for key in ["seeds", "tau"] {
+        let other = if key == "tau" { "" } else { "tau = 30\n" };
+        let text = format!("dataset = \"digits\"\n{other}{key} = [1, 1, {}]\n", numbers.join(", "));
+        let found = message(&text);
+        assert!(found.contains(key) && found.contains(" ...: "), "{found}");
+    }
+    let conditions: String =
+        (0..30_000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = 30\n")).collect();
+    let found = message(&format!("dataset = \"digits\"\n{conditions}"));
+    assert!(found.contains("a study has at most 1000 conditions"), "{found}");
+    let names: String = (0..1000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = 30\n")).collect();
+    let found = message(&format!("dataset = \"digits\"\nseeds = [{}]\n{names}", numbers[..1000].join(", ")));
+    assert!(found.contains("1000000 runs, where a study has at most 100000"), "{found}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_settings_file_is_a_regular_file_of_a_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |name: &str| {
+        let path = folder.path().join(name);
+        let study = StudyConfig::load(path.to_str().unwrap(), &[]).unwrap_err().to_string();
+        let run = RunConfig::load(&path, &[]).unwrap_err().to_string();
+        assert_eq!(study, run);
+        study
+    };
+    let pipe = folder.path().join("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(load("pipe.toml").ends_with("pipe.toml: cannot be read: it is not a regular file"));
+    let sparse = std::fs::File::create(folder.path().join("sparse.toml")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    assert!(load("sparse.toml").contains("it has more than 134 MB"), "{}", load("sparse.toml"));
+}
+
+#[test]
+fn a_name_that_says_no_more_than_the_leak_is_the_same_after_it_is_written() {
+    let study = load("dataset = \"digits\"\ntau = 30\nlayer_tau.conv1 = 5\nreadout_tau = inf\n");
+    assert_eq!(load(&study.to_toml()), StudyConfig { name: "own".into(), ..study });
 }

@@ -3,10 +3,13 @@
 //!
 //! An error is fine, and so is success where the damage hit only pixels; a panic or a huge allocation is not.
 
+mod support;
+
 use leaklab_engine::Shape;
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_lab::data::{Flaw, Limits, cifar10, idx, image_folder, load, svhn};
 use std::io::Write;
+use support::mutate;
 
 const GREY: Shape = Shape { channels: 1, height: 28, width: 28 };
 const COLOUR: Shape = Shape { channels: 3, height: 32, width: 32 };
@@ -59,52 +62,6 @@ fn readers() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("png", picture(image::ImageFormat::Png), |b| image_folder::parse(b, COLOUR).map(drop)),
         ("jpeg", picture(image::ImageFormat::Jpeg), |b| image_folder::parse(b, COLOUR).map(drop)),
     ]
-}
-
-/// One of: cut short, random bytes, single bytes changed (mostly in the first 200, where the lengths are),
-/// four bytes made huge, a piece doubled or taken out, all random.
-fn mutate(good: &[u8], stream: Stream) -> Vec<u8> {
-    let mut at = 0;
-    let mut draw = |bound: usize| {
-        at += 1;
-        stream.below_at(at, bound.max(1) as u64) as usize
-    };
-    let mut bytes = good.to_vec();
-    let near = |draw: &mut dyn FnMut(usize) -> usize| {
-        let end = if draw(4) > 0 { good.len().min(200) } else { good.len() };
-        draw(end)
-    };
-    match draw(6) {
-        0 => bytes.truncate(draw(good.len())),
-        1 => {
-            for _ in 0..1 + draw(8) {
-                let i = near(&mut draw);
-                bytes[i] = draw(256) as u8;
-            }
-        }
-        2 => {
-            let i = near(&mut draw);
-            let huge = [[0xFF; 4], [0x7F, 0xFF, 0xFF, 0xFF], [0; 4], [0xFF, 0xFF, 0xFF, 0x7F]][draw(4)];
-            bytes.iter_mut().skip(i).zip(huge).for_each(|(byte, new)| *byte = new);
-        }
-        3 => {
-            let (from, length) = (draw(good.len()), draw(64));
-            let piece: Vec<u8> = good[from..].iter().take(length).copied().collect();
-            let to = draw(good.len());
-            bytes.splice(to..to, piece);
-        }
-        4 => {
-            let from = draw(good.len());
-            bytes.drain(from..(from + 1 + draw(64)).min(good.len()));
-        }
-        _ => {
-            let keep = draw(40).min(good.len());
-            let end = keep + draw(600);
-            bytes = good[..keep].to_vec();
-            bytes.extend((keep..end).map(|_| draw(256) as u8));
-        }
-    }
-    bytes
 }
 
 /// What the next test runs in a process of its own.

@@ -16,6 +16,9 @@ mod train;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 pyo3::create_exception!(
     leaklab,
@@ -40,6 +43,42 @@ fn without_gil<R: Send>(
         Some(_) => Arc::new(leaklab_lab::train::threads(threads).map_err(fault)?),
     };
     Ok(py.detach(|| pool.install(work)))
+}
+
+/// Like [`without_gil`], for work that may take long: a signal such as Ctrl-C is answered within a tenth of a
+/// second or so. The flag tells `work` that what it gives will be dropped.
+fn interruptible<R: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce(&AtomicBool) -> R + Send,
+) -> PyResult<R> {
+    let pool = match threads {
+        None => pool::of_this_process(py)?,
+        Some(_) => Arc::new(leaklab_lab::train::threads(threads).map_err(fault)?),
+    };
+    let stopped = AtomicBool::new(false);
+    let mut interrupted = None;
+    let result = py.detach(|| {
+        let (done, finished) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let _done = done; // dropped when the work ends, however it ends
+                pool.install(|| work(&stopped))
+            });
+            while finished.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                if interrupted.is_none() {
+                    interrupted = Python::attach(|py| py.check_signals()).err();
+                    stopped.store(interrupted.is_some(), Ordering::Relaxed);
+                }
+            }
+            worker.join()
+        })
+    });
+    match (interrupted, result) {
+        (Some(interrupted), _) => Err(interrupted),
+        (None, Ok(result)) => Ok(result),
+        (None, Err(panic)) => std::panic::resume_unwind(panic),
+    }
 }
 
 #[pymodule]

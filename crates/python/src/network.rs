@@ -1,7 +1,7 @@
 //! Networks: weights in and out, forward, gradients, and their way to other tools.
 
 use crate::convert::{array, whole_numbers};
-use crate::{fault, without_gil};
+use crate::{fault, interruptible};
 use leaklab_engine::{
     Architecture, Gradient, Input, Isa, LayerKind, Leak, LeakChange, Masks, Network as Engine, Packed,
     Scratch, Shape, Spikes, Tau, infer, train_batch,
@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The shape of a layer's output as Python sees it: fully connected layers have one dimension.
 fn dimensions(kind: LayerKind, shape: Shape) -> Vec<usize> {
@@ -75,6 +76,16 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
+    /// Shows a sample, or nothing once the caller does not want the results any more: silence is fast.
+    fn show_unless(&self, stopped: &AtomicBool, sample: usize, input: &mut Input) {
+        if stopped.load(Ordering::Relaxed) {
+            let silence = vec![0.0; self.steps * self.shape.neurons()];
+            *input = Input::from_values(self.shape, self.steps, &silence);
+        } else {
+            self.show(sample, input);
+        }
+    }
+
     fn show(&self, sample: usize, input: &mut Input) {
         let size = self.shape.neurons();
         let rows = (0..self.steps).map(|step| &self.values[(step * self.samples + sample) * size..][..size]);
@@ -230,7 +241,7 @@ impl Network {
         let traces = memory::traces(&self.engine.architecture, batch.steps, batch.samples as u64);
         let what = format!("the spikes of {} samples", batch.samples);
         memory::check(what, traces, "run fewer samples at a time").map_err(fault)?;
-        let images = without_gil(py, threads, || -> Result<Vec<Image>, String> {
+        let images = interruptible(py, threads, |stopped| -> Result<Vec<Image>, String> {
             let packed = Packed::new(&self.engine, Isa::best()).map_err(|e| e.to_string())?;
             let measure = |_: usize, trace: &leaklab_engine::Trace| Image {
                 prediction: trace.prediction().to_vec(),
@@ -240,7 +251,7 @@ impl Network {
                 synops: trace.synops(),
                 norms: trace.weighted_input_norms(),
             };
-            let show = |sample: usize, input: &mut Input| batch.show(sample, input);
+            let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
             infer(&packed, batch.steps, batch.samples, &Scratch::default(), show, measure)
                 .map_err(|e| e.to_string())
         })?
@@ -280,10 +291,10 @@ impl Network {
             .collect::<PyResult<Vec<_>>>()?;
         let masks = self.masks(masks.unwrap_or_default(), batch.samples)?;
         let mut flat = vec![0.0; self.engine.weights.len()];
-        let results = without_gil(py, threads, || {
+        let results = interruptible(py, threads, |stopped| {
             let packed = Packed::new(&self.engine, Isa::best()).map_err(|e| e.to_string())?;
             let prepare = |sample: usize, input: &mut Input, mask: &mut Masks| {
-                batch.show(sample, input);
+                batch.show_unless(stopped, sample, input);
                 *mask = masks.get(sample).cloned().unwrap_or_else(Masks::none);
                 labels[sample]
             };

@@ -168,3 +168,23 @@ def test_a_class_without_training_images_is_warned_of(tmp_path):
     settings = {"dataset": "image-folder:8x8", "data_dir": str(data), "network": "8x8-2C3-3o", "tau": 30}
     with pytest.warns(UserWarning, match=r"class 2 \(c\) has no training images"):
         leaklab.train(settings | {"time_steps": 2, "epochs": 1, "learning_rate": 0.1}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("call", ["network.gradients(spikes, [0] * 400)", "network.forward(spikes)"])
+def test_ctrl_c_does_not_wait_for_the_end(call):
+    # Minutes of work: were Ctrl-C answered at its end only, the call would return and not be interrupted.
+    script = (
+        "import leaklab, numpy, os, signal, threading, time\n"
+        "network = leaklab.Network('1x16x16-64C3-64C3-64C3-10o', seed=1)\n"
+        "spikes = numpy.random.default_rng(1).integers(-1, 2, (200, 400, 1, 16, 16)).astype(numpy.float32)\n"
+        "threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "begun = time.monotonic()\n"
+        "try:\n"
+        f"    {call}\n"
+        "    print('finished')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted after', time.monotonic() - begun)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert answer.startswith("interrupted after"), answer
+    assert float(answer.split()[-1]) < 15, answer

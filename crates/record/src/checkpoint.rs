@@ -22,6 +22,8 @@ pub const FORMAT: u32 = 2;
 const ENTRY: &str = "leaklab";
 const UNSIGNED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const WHAT: &str = "checkpoint";
+/// The largest file that is read: a billion weights with all that Adam keeps of them, and as much again.
+const LARGEST: u64 = 24 << 30;
 
 /// What the weights belong to and where training stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,15 +113,13 @@ impl Checkpoint {
         let entries = HashMap::from([(ENTRY.to_owned(), header)]);
         let mut bytes =
             safetensors::serialize(views, Some(entries)).expect("tensors of matching size can be written");
-        let place = checksum_place(&bytes, UNSIGNED).expect("the header holds its checksum");
-        let digits = hexadecimal(&Sha256::digest(&bytes));
-        bytes[place..place + digits.len()].copy_from_slice(digits.as_bytes());
+        assert!(sign(&mut bytes), "the header holds its checksum");
         bytes
     }
 
     /// Reads a file and verifies its checksum and format.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
-        let bytes = file::read(path).map_err(RecordError::io(path, "cannot be read"))?;
+        let bytes = file::read(path, LARGEST).map_err(RecordError::io(path, "cannot be read"))?;
         Self::from_bytes(bytes, path)
     }
 
@@ -220,6 +220,14 @@ pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, Rec
         fs::rename(&path, &aside).map_err(RecordError::io(&path, "cannot be moved aside"))?;
     }
     Ok(found)
+}
+
+/// Writes the checksum in the place of 64 zeros in a file's header; whether there is such a place.
+pub fn sign(bytes: &mut [u8]) -> bool {
+    let Some(place) = checksum_place(bytes, UNSIGNED) else { return false };
+    let digits = hexadecimal(&Sha256::digest(&*bytes));
+    bytes[place..place + digits.len()].copy_from_slice(digits.as_bytes());
+    true
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -22,7 +22,7 @@ impl Events {
     /// record.
     pub fn open(path: &Path, last: u64) -> Result<Self, RecordError> {
         let failed = "cannot be written";
-        let old = match file::read(path) {
+        let old = match file::read(path, file::LARGEST_TEXT) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             other => other.map_err(RecordError::io(path, "cannot be read"))?,
         };

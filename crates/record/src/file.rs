@@ -31,18 +31,30 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The bytes of a regular file.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// The largest text that is read: settings, metrics, tables. The largest that are written have a tenth of it.
+pub const LARGEST_TEXT: u64 = 128 << 20;
+
+/// The bytes of a regular file of at most `most` bytes. It is measured before it is read, and what grows
+/// meanwhile is refused too.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let length = file.metadata()?.len();
+    if length <= most {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length as usize + 1)?;
+        file.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 <= most {
+            return Ok(bytes);
+        }
+    }
+    let reason = format!("it has more than {} MB, which no file of this kind has", most / 1_000_000);
+    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
 }
 
-/// The text of a regular file.
+/// The text of a regular file of at most [`LARGEST_TEXT`] bytes.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    String::from_utf8(read(path, LARGEST_TEXT)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
 /// What stands at a place for writing, if it may be written.
@@ -95,6 +107,23 @@ mod tests {
         ];
         assert!(messages.iter().all(|message| message.contains("symbolic link")), "{messages:?}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "do not touch");
+    }
+
+    #[test]
+    fn a_file_is_measured_before_it_is_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("sparse");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let messages = [
+            read(&path, 5_000_000).unwrap_err().to_string(),
+            read_to_string(&path).unwrap_err().to_string(),
+            lines::read::<u64>(&path, "metrics file", 1).unwrap_err().to_string(),
+            Checkpoint::read(&path).unwrap_err().to_string(),
+            Manifest::read(&path).unwrap_err().to_string(),
+            crate::Table::read(&path).unwrap_err().to_string(),
+        ];
+        assert!(messages.iter().all(|message| message.contains("it has more than")), "{messages:?}");
+        assert!(messages[0].contains("more than 5 MB, which no file of this kind has"), "{}", messages[0]);
     }
 
     #[test]

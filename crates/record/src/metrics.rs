@@ -63,7 +63,16 @@ const WHAT: &str = "metrics file";
 
 /// Reads all complete lines, whose epochs must be 1, 2, 3 and so on; none if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<Epoch>, RecordError> {
-    let epochs: Vec<Epoch> = lines::read(path, WHAT, FORMAT)?;
+    check(lines::read(path, WHAT, FORMAT)?, path)
+}
+
+/// The same of the bytes of a file; `path` is for the message.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Epoch>, RecordError> {
+    let lines = lines::parse(path, bytes, WHAT, FORMAT)?;
+    check(lines.into_iter().map(|(_, epoch)| epoch).collect(), path)
+}
+
+fn check(epochs: Vec<Epoch>, path: &Path) -> Result<Vec<Epoch>, RecordError> {
     for (line, expected) in epochs.iter().zip(1..) {
         if line.epoch != expected {
             let reason = format!("epoch {} where epoch {expected} should be", line.epoch);

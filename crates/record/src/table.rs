@@ -126,7 +126,7 @@ pub enum TableError {
         /// The file.
         path: PathBuf,
         /// Its format.
-        found: u32,
+        found: u64,
     },
 }
 
@@ -193,7 +193,7 @@ impl Table {
             if i > 0 {
                 out.push(',');
             }
-            field(&mut out, &column.name);
+            field(&mut out, &crate::text::for_csv(&column.name));
         }
         out.push('\n');
         for row in &self.rows {
@@ -229,15 +229,25 @@ impl Table {
 
     /// Reads a table from its JSON file.
     pub fn read(path: &Path) -> Result<Self, TableError> {
-        let malformed = |reason: String| TableError::Malformed { path: path.to_owned(), reason };
         let text = crate::file::read_to_string(path)
             .map_err(|source| TableError::Io { path: path.to_owned(), source })?;
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
-        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
-        if found > FORMAT {
+        Self::parse(&text, path)
+    }
+
+    /// Reads the text of a JSON file; `path` is for the message.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, TableError> {
+        /// The one field that every version has.
+        #[derive(Deserialize)]
+        struct Format {
+            #[serde(default)]
+            format: u64,
+        }
+        let malformed = |reason: String| TableError::Malformed { path: path.to_owned(), reason };
+        let Format { format: found } = serde_json::from_str(text).map_err(|e| malformed(e.to_string()))?;
+        if found > u64::from(FORMAT) {
             return Err(TableError::Format { path: path.to_owned(), found });
         }
-        let table: Table = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        let table: Table = serde_json::from_str(text).map_err(|e| malformed(e.to_string()))?;
         match table.rows.iter().position(|row| row.len() != table.columns.len()) {
             Some(row) => Err(malformed(format!("row {row} does not have {} cells", table.columns.len()))),
             None => Ok(table),

@@ -125,8 +125,11 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   }
 
+  // As `for_csv` in crates/record/src/text.rs: what a spreadsheet would take for a formula becomes text; numbers stay.
+  const formula = (text) => /^[=+\-@\t\r\n]/.test(text) && !/^[+-](inf|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)$/i.test(text);
   const field = (cell) => {
-    const text = cell === null || cell === undefined ? "" : String(cell);
+    const content = cell === null || cell === undefined ? "" : String(cell);
+    const text = formula(content) ? `'${content}` : content;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const csv = (table) => [table.columns, ...table.rows].map((row) => row.map(field).join(",")).join("\n") + "\n";

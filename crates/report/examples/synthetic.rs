@@ -10,7 +10,7 @@ use synthetic::{Made, Synthetic};
 fn main() {
     let folder = std::env::args().nth(1).expect("usage: synthetic FOLDER");
     let folder = Path::new(&folder);
-    let hostile = "\"><script>document.title='broken'</script><b>'&\u{202e}名前";
+    let hostile = "=\"><script>document.title='broken'</script><b>'&\u{202e}名前";
     let mut odd = Synthetic::sweep(&[5.0, 10.0, 30.0, 100.0, 300.0, f64::INFINITY]);
     odd.conditions.push(Made::named(hostile, "v_th = 2", 0.15));
     let odd = Synthetic { name: hostile.into(), dataset: hostile.into(), ..odd };

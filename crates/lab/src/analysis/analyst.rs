@@ -1,6 +1,6 @@
 //! A trained run made ready to be measured: network, test images, kept passes.
 
-use super::pass::{FORMAT, Meter, Pass};
+use super::pass::{FORMAT, Frame, Meter, Pass};
 use super::stimulus::{PassKey, setting};
 use super::{Analysis, AnalysisError, Progress, keep, robustness, spectrum};
 use crate::data::Presentation;
@@ -11,7 +11,7 @@ use crate::run::{TrainedRun, Weights, load_dataset};
 use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::noun::slug;
-use leaklab_record::{NoiseKey, Stimulus};
+use leaklab_record::{NoiseKey, Stimulus, file};
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -146,7 +146,10 @@ impl Analyst {
 
     /// A pass, if it was made before and still stands.
     pub fn kept(&self, key: PassKey) -> Option<Pass> {
-        keep::read(&self.path(key), FORMAT, &self.fingerprint(key).ok()?)
+        let text = file::read_to_string(&self.path(key)).ok()?;
+        let (network, steps) = (&self.run.network, self.run.config.time_steps);
+        let frame = Frame { network, steps, key, images: self.dataset.test.len() };
+        Pass::of_text(&text, &self.fingerprint(key).ok()?, &frame)
     }
 
     /// A pass: kept, or made now and kept.

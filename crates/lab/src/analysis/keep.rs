@@ -4,7 +4,7 @@
 //! else in its place (another version's, other weights', half a file, one whose content does not have its own
 //! digest) counts as not made.
 
-use leaklab_record::{RecordError, atomic};
+use leaklab_record::{RecordError, atomic, file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -24,8 +24,16 @@ pub(super) fn read<T: Serialize + DeserializeOwned>(
     format: u32,
     fingerprint: &str,
 ) -> Option<T> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let kept: Kept<T> = serde_json::from_str(&text).ok()?;
+    parse(&file::read_to_string(path).ok()?, format, fingerprint)
+}
+
+/// The same of a file's text.
+pub(super) fn parse<T: Serialize + DeserializeOwned>(
+    text: &str,
+    format: u32,
+    fingerprint: &str,
+) -> Option<T> {
+    let kept: Kept<T> = serde_json::from_str(text).ok()?;
     let same = kept.format == format && kept.fingerprint == fingerprint;
     (same && kept.digest == digest(&kept.content)).then_some(kept.content)
 }
@@ -39,9 +47,14 @@ pub(super) fn write<T: Serialize>(
 ) -> Result<(), RecordError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(RecordError::io(folder, "cannot be written"))?;
-    let kept = Kept { format, fingerprint, digest: digest(content), content };
-    let text = serde_json::to_string(&kept).map_err(|e| RecordError::malformed(path, "measurement", e))?;
+    let text = text(format, fingerprint, content);
     atomic::write(path, text.as_bytes()).map_err(RecordError::io(path, "cannot be written"))
+}
+
+/// The text of a file that keeps a measurement.
+pub(super) fn text<T: Serialize>(format: u32, fingerprint: String, content: &T) -> String {
+    let kept = Kept { format, fingerprint, digest: digest(content), content };
+    serde_json::to_string(&kept).expect("a measurement of finite numbers has a JSON form")
 }
 
 /// SHA-256 of what a measurement says.

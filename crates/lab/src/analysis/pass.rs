@@ -4,6 +4,7 @@
 //! first. A finished pass is kept in the run's folder under a fingerprint of all that it depends on: an
 //! interrupted analysis goes on where it stopped, and nothing is computed twice.
 
+use super::keep;
 use super::neurobench::Synapses;
 use super::periodogram::Periodogram;
 use super::stimulus::{PassKey, has_activity, has_spectrum};
@@ -229,7 +230,43 @@ fn add_all(sums: &mut [f64], values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
 }
 
+/// What a pass must agree with.
+pub struct Frame<'a> {
+    /// The network that was run.
+    pub network: &'a Network,
+    /// For so many steps.
+    pub steps: usize,
+    /// Under this stimulus, for the how many-th time.
+    pub key: PassKey,
+    /// On so many images.
+    pub images: usize,
+}
+
 impl Pass {
+    /// A kept pass of the text of its file: nothing if it depends on something else, was changed, or is not
+    /// of the network, the stimulus and the images that it is asked for.
+    pub fn of_text(text: &str, fingerprint: &str, frame: &Frame) -> Option<Self> {
+        keep::parse::<Pass>(text, FORMAT, fingerprint).filter(|pass| pass.fits(frame))
+    }
+
+    /// The text of the file that keeps a pass.
+    pub fn to_text(&self, fingerprint: String) -> String {
+        keep::text(FORMAT, fingerprint, self)
+    }
+
+    /// Whether every list has the length, and every number the range, that the tables rely on.
+    fn fits(&self, frame: &Frame) -> bool {
+        let (key, images) = (frame.key, frame.images);
+        let first = key.presentation == 1;
+        self.stimulus == key.stimulus.to_string()
+            && self.presentation == key.presentation
+            && self.correct.len() == images
+            && self.spectrum.is_some() == (first && has_spectrum(key.stimulus))
+            && self.activity.is_some() == (first && has_activity(key.stimulus))
+            && self.spectrum.as_ref().is_none_or(|spectrum| spectrum.fits(frame))
+            && self.activity.as_ref().is_none_or(|activity| activity.fits(frame))
+    }
+
     /// Images shown.
     pub fn images(&self) -> u64 {
         self.correct.len() as u64
@@ -238,6 +275,38 @@ impl Pass {
     /// Share of them classified correctly.
     pub fn accuracy(&self) -> f64 {
         self.correct.count() as f64 / self.images().max(1) as f64
+    }
+}
+
+impl SpectrumPass {
+    fn fits(&self, frame: &Frame) -> bool {
+        let (images, bins) = (frame.images, frame.steps / 2);
+        let share = |x: &Option<f64>, most: f64| x.is_none_or(|x| (0.0..=most).contains(&x));
+        self.critical.iter().all(|values| values.len() == images && values.iter().all(|x| share(x, 0.5)))
+            && self.zero_share.len() == images
+            && self.zero_share.iter().all(|x| share(x, 1.0 + 1e-9))
+            && self.input_amplitude.len() == images
+            && self.input_power.len() == bins
+            && self.hidden_power.len() == frame.network.architecture.hidden().len()
+            && self.hidden_power.iter().all(|power| power.len() == bins)
+    }
+}
+
+impl ActivityPass {
+    fn fits(&self, frame: &Frame) -> bool {
+        let (hidden, images) = (frame.network.architecture.hidden(), frame.images);
+        let per_neuron = (frame.steps * images) as u64;
+        let neurons: Vec<u64> = hidden.iter().map(|layer| layer.output.neurons() as u64).collect();
+        let within = |counts: &[u64], times: u64| {
+            counts.len() == neurons.len() && counts.iter().zip(&neurons).all(|(&n, &most)| n <= most * times)
+        };
+        within(&self.spikes, per_neuron)
+            && within(&self.dead, 1)
+            && within(&self.saturated, 1)
+            && self.synops.len() == frame.network.architecture.parameters().len()
+            && self.norms.len() == hidden.len()
+            && self.image_spikes.len() == images
+            && self.image_synops.len() == images
     }
 }
 

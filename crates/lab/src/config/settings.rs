@@ -1,6 +1,7 @@
 //! Settings in layers: a built-in study's defaults, a file, then `--set`. Every value remembers where it was
 //! said, so that whatever is wrong with it can be answered with file, line and key.
 
+use leaklab_record::file;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -102,9 +103,14 @@ pub struct Settings {
 impl Settings {
     /// Reads a TOML file.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-        Self::from_text(&text, |line| Origin::File(path.to_owned(), line), path)
+        let text =
+            file::read_to_string(path).map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+        Self::from_toml(&text, path)
+    }
+
+    /// Reads the text of a TOML file; `path` is for the messages.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        Self::from_text(text, |line| Origin::File(path.to_owned(), line), path)
     }
 
     /// What a built-in study says of a single run: all but its conditions and seeds.
@@ -230,7 +236,7 @@ impl Settings {
 
     /// Refuses a key's value.
     pub(super) fn refuse(&self, key: &str, expected: impl ToString) -> ConfigError {
-        let said = self.entries.get(key).map(|(value, origin)| (value.to_string(), origin.clone()));
+        let said = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
         // Where the key is not said, any key of the same table tells the place.
         let near = || self.entries.values().next().map_or(Origin::Flag, |(_, origin)| origin.clone());
         let (value, origin) = said.unwrap_or_else(|| ("nothing".to_owned(), near()));
@@ -271,6 +277,15 @@ impl Settings {
             self.entries.insert(key.to_owned(), (single, origin));
         }
         Ok(())
+    }
+}
+
+/// A value for a message: a list of thousands would bury the rest of it.
+fn short(value: String) -> String {
+    const LONGEST: usize = 120;
+    match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ...", &value[..end]),
+        None => value,
     }
 }
 

@@ -40,6 +40,11 @@ pub struct StudyConfig {
     pub base: RunConfig,
 }
 
+/// The most seeds, values of `tau` and conditions of a study.
+const MOST_VALUES: usize = 1000;
+/// The most runs of a study.
+const MOST_RUNS: usize = 100_000;
+
 impl ConditionConfig {
     /// Whether it is the short form's: a `tau` and nothing else.
     pub(super) fn is_plain(&self) -> bool {
@@ -78,6 +83,12 @@ impl StudyConfig {
             base: RunConfig::unnamed(&settings, &seeds)?,
             seeds,
         };
+        let runs: usize =
+            study.conditions.iter().map(|c| c.own_seeds.as_ref().unwrap_or(&study.seeds).len()).sum();
+        if runs > MOST_RUNS {
+            let key = if settings.contains("seeds") { "seeds" } else { "seed" };
+            return Err(settings.refuse(key, format!("{runs} runs, where a study has at most {MOST_RUNS}")));
+        }
         if let Some(baseline) = &study.baseline
             && study.conditions.iter().all(|condition| condition.name != *baseline)
         {
@@ -177,6 +188,10 @@ fn distinct<T: PartialEq>(settings: &Settings, key: &str, values: Vec<T>) -> Res
     if values.is_empty() {
         return Err(settings.refuse(key, "at least one value is expected"));
     }
+    if values.len() > MOST_VALUES {
+        let expected = format!("{} values, where a study has at most {MOST_VALUES}", values.len());
+        return Err(settings.refuse(key, expected));
+    }
     if values.iter().enumerate().any(|(i, value)| values[..i].contains(value)) {
         return Err(settings.refuse(key, "each value may be said once only"));
     }
@@ -201,6 +216,12 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
             found.push(condition(own, seeds, None, differs, None)?);
         }
     }
+    if settings.conditions.len() > MOST_VALUES {
+        let last = &settings.conditions[MOST_VALUES];
+        let expected = format!("a study has at most {MOST_VALUES} conditions");
+        return Err(last.refuse("condition", expected));
+    }
+    let shared = Settings { entries: settings.entries.clone(), conditions: Vec::new() };
     for said in &settings.conditions {
         for key in said.entries.keys() {
             if SHARED.contains(&key.as_str()) {
@@ -218,7 +239,7 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
             None => None,
         };
         let own_seeds = said.value("seeds").map(|value| read_seeds(said, value)).transpose()?;
-        let mut own = settings.clone();
+        let mut own = shared.clone();
         if settings.value("tau").is_some_and(Value::is_array) {
             own.entries.remove("tau");
         }
@@ -265,8 +286,8 @@ fn condition(
     settings.entries.remove("seeds");
     settings.conditions.clear();
     let mut run = RunConfig::read(&settings)?;
-    let plain = run.leak.as_uniform().map(tau_condition);
     // A name that says no more than the leak does is not written down.
-    run.condition = name.filter(|name| Some(name) != plain.as_ref());
+    run.condition = None;
+    run.condition = name.filter(|name| *name != run.condition_name());
     Ok(ConditionConfig { name: run.condition_name(), differs, own_seeds, run })
 }

@@ -5,26 +5,25 @@
 
 use super::budget::Limited;
 use super::{DataError, Flaw};
-use leaklab_record::file;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 /// One entry, with its contents to read.
-pub type Entry<'a> = tar::Entry<'a, Limited<flate2::read::GzDecoder<BufReader<std::fs::File>>>>;
+pub type Entry<'a, 'b> = tar::Entry<'a, Limited<flate2::bufread::GzDecoder<Box<dyn BufRead + 'b>>>>;
 
 /// Gives every file, folder and odder thing of an archive to `each`, with its name. What unpacks to more than
 /// `most` bytes is refused, and so are names that need an extension of the format: no data set has such
-/// names.
-pub fn walk(
+/// names. `path` is for the messages.
+pub fn walk<'b>(
+    bytes: Box<dyn BufRead + 'b>,
     path: &Path,
     most: u64,
-    mut each: impl FnMut(Entry, PathBuf) -> Result<(), DataError>,
+    mut each: impl FnMut(Entry<'_, 'b>, PathBuf) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
     let damaged = |error: io::Error| {
         Flaw::new(0, format!("the archive is damaged or cut short: {error}; fetch it again")).of(path)
     };
-    let file = BufReader::new(file::open(path).map_err(DataError::io(path))?);
-    let mut archive = tar::Archive::new(Limited::new(flate2::read::GzDecoder::new(file), most));
+    let mut archive = tar::Archive::new(Limited::new(flate2::bufread::GzDecoder::new(bytes), most));
     // Raw: the library would read a long name into memory, however long it claims to be.
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let entry = entry.map_err(damaged)?;

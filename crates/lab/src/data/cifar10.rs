@@ -4,6 +4,8 @@
 //! `train*.bin` and `test*.bin`: cut-outs of the official files in the same format, also of SVHN.
 
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, archive, budget};
+use leaklab_record::file;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 const PLANES: usize = 3 * 32 * 32;
@@ -31,7 +33,9 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, D
     }
     for archive in [folder.join(ARCHIVE), folder.join("cifar10").join(ARCHIVE)] {
         if archive.is_file() {
-            return from_archive(info, &archive);
+            let file = file::open(&archive).map_err(DataError::io(&archive))?;
+            let (train, test) = parse_archive(Box::new(BufReader::new(file)), &archive)?;
+            return Ok(info.dataset(train, test));
         }
     }
     match loose(info, folder)? {
@@ -103,10 +107,11 @@ pub fn parse(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Reads the official archive without unpacking it to disk.
-fn from_archive(info: &Info, path: &Path) -> Result<Dataset, DataError> {
+/// Reads the official archive without unpacking it to disk: the training and the test images. `path` is for
+/// the messages.
+pub fn parse_archive(bytes: Box<dyn BufRead + '_>, path: &Path) -> Result<(Split, Split), DataError> {
     let mut parts: [Option<(Vec<u8>, Vec<u8>)>; 6] = Default::default();
-    archive::walk(path, LARGEST_ARCHIVE, |entry, inside| {
+    archive::walk(bytes, path, LARGEST_ARCHIVE, |entry, inside| {
         let name = inside.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let place = TRAIN.iter().chain([&TEST]).position(|known| *known == name);
         if let Some(place) = place.filter(|_| entry.header().entry_type().is_file()) {
@@ -123,6 +128,6 @@ fn from_archive(info: &Info, path: &Path) -> Result<Dataset, DataError> {
     }
     let [a, b, c, d, e, test] = parts.map(Option::unwrap_or_default);
     let (images, labels): (Vec<_>, Vec<_>) = [a, b, c, d, e].into_iter().unzip();
-    Ok(info
-        .dataset(Split::new(images.concat(), labels.concat(), 0), Split::new(test.0, test.1, TEST_SAMPLES)))
+    let train = Split::new(images.concat(), labels.concat(), 0);
+    Ok((train, Split::new(test.0, test.1, TEST_SAMPLES)))
 }

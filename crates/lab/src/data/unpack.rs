@@ -2,8 +2,9 @@
 //! nothing.
 
 use super::{DataError, archive};
+use leaklab_record::file;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// The most an archive may unpack to.
@@ -39,7 +40,8 @@ fn unpack_into(archive: &Path, inside: &str, folder: &Path) -> Result<(), DataEr
     }
     fs::create_dir_all(folder).map_err(DataError::io(folder))?;
     let mut files = 0;
-    archive::walk(archive, LARGEST, |mut entry, path| {
+    let file = file::open(archive).map_err(DataError::io(archive))?;
+    archive::walk(Box::new(BufReader::new(file)), archive, LARGEST, |mut entry, path| {
         if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(refuse(&path, "points outside the archive's folder"));
         }

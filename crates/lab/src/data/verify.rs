@@ -4,6 +4,7 @@
 //! unpacked folder, or a recompressed copy.
 
 use super::{DataError, Dataset, Info, Limits, Split, load};
+use leaklab_record::file;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::io::Read;
@@ -16,7 +17,7 @@ pub fn digest(split: &Split) -> String {
 
 /// SHA-256 of a file in hexadecimal.
 pub fn file_digest(path: &Path) -> Result<String, DataError> {
-    let mut file = std::fs::File::open(path).map_err(DataError::io(path))?;
+    let mut file = file::open(path).map_err(DataError::io(path))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -5,7 +5,7 @@ use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
 use crate::run::{TrainedRun, Weights};
 use leaklab_engine::{Architecture, Leak, LeakError, Network, Tau};
-use leaklab_record::{RecordError, atomic};
+use leaklab_record::{RecordError, atomic, file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -117,7 +117,7 @@ impl Model {
     fn read(folder: &Path) -> Result<Self, ExchangeError> {
         let path = folder.join(CONFIG);
         let malformed = |reason: String| ExchangeError::malformed(&path, "config.json", reason);
-        let text = std::fs::read_to_string(&path).map_err(RecordError::io(&path, "cannot be read"))?;
+        let text = file::read_to_string(&path).map_err(RecordError::io(&path, "cannot be read"))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         match value.get("model_type").and_then(serde_json::Value::as_str) {
             Some(NAME) => {}

@@ -48,7 +48,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>, String> {
+/// Reads the arrays that are wanted, by name, from the bytes of an archive; the error is one clause.
+pub fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>, String> {
     // The end record is the last thing in the file, followed only by a comment of up to 65535 bytes.
     let first = bytes.len().saturating_sub(22 + 65535);
     let end = (first..=bytes.len().saturating_sub(22))

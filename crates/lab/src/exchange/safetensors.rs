@@ -22,7 +22,8 @@ pub fn read_with_metadata(path: &Path) -> Result<(Vec<NamedArray>, Metadata), Ex
     parse(&bytes).map_err(|reason| ExchangeError::malformed(path, "safetensors", reason))
 }
 
-fn parse(bytes: &[u8]) -> Result<(Vec<NamedArray>, Metadata), String> {
+/// Reads every array and the header's text values from the bytes of a file; the error is one clause.
+pub fn parse(bytes: &[u8]) -> Result<(Vec<NamedArray>, Metadata), String> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| e.to_string())?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
     let mut arrays = Vec::new();

@@ -3,8 +3,7 @@
 use super::StudyError;
 use crate::config::StudyConfig;
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Manifest, RecordError, Role, Rows, StudyFolder, manifest};
-use std::fs;
+use leaklab_record::{Manifest, RecordError, Role, Rows, StudyFolder, file, manifest};
 
 /// What a study may change while it goes on: conditions and seeds may be added, the question why asked or
 /// not, and the data sets may move.
@@ -38,7 +37,7 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
 /// resumed study is the same study.
 pub fn begin(folder: &StudyFolder, config: &StudyConfig, command: &str) -> Result<(), StudyError> {
     let text = config.to_toml();
-    let unchanged = fs::read_to_string(folder.study_toml()).is_ok_and(|there| there.ends_with(&text));
+    let unchanged = file::read_to_string(&folder.study_toml()).is_ok_and(|there| there.ends_with(&text));
     if !unchanged || !folder.command().is_file() {
         let file = folder.command();
         leaklab_record::atomic::write(&file, format!("{command}\n").as_bytes())

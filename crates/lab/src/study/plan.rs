@@ -3,8 +3,9 @@
 use super::{StudyError, check};
 use crate::analysis::mechanism;
 use crate::bench::{self, BenchError};
-use crate::config::StudyConfig;
-use crate::run::load_dataset;
+use crate::config::{RunConfig, StudyConfig};
+use crate::memory;
+use crate::run::{RunError, load_dataset};
 use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_record::{StudyFolder, metrics};
@@ -66,6 +67,10 @@ impl Plan {
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
         check(folder, config)?;
         let base = &config.base;
+        for run in std::iter::once(base).chain(config.conditions.iter().map(|condition| &condition.run)) {
+            memory::check_training(&run.network, run.optimiser(), run.time_steps, run.batch, 1)
+                .map_err(RunError::from)?;
+        }
         let dataset = load_dataset(base)?;
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
         let mut runs = Vec::new();
@@ -129,12 +134,36 @@ impl Plan {
 
     /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so
     /// whole runs are spread over the threads; a run of many hours has all threads, and the first result
-    /// comes sooner. No result depends on it.
+    /// comes sooner. Never more than fit into memory together. No result depends on it.
     pub fn lanes(&self) -> usize {
         const LONG: f64 = 1800.0;
         let longest = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
-        if longest * self.threads as f64 > LONG { 1 } else { self.threads.min(self.runs.len()).max(1) }
+        let wanted =
+            if longest * self.threads as f64 > LONG { 1 } else { self.threads.min(self.runs.len()).max(1) };
+        self.lanes_within(wanted, memory::available())
     }
+
+    /// At most `wanted` runs at a time, and no more than `available` bytes have room for; one at least, which
+    /// was checked when the plan was made.
+    fn lanes_within(&self, wanted: usize, available: Option<u64>) -> usize {
+        let fit = |lanes: &usize| available.is_none_or(|available| self.memory(*lanes) <= available);
+        (1..=wanted).rev().find(fit).unwrap_or(1)
+    }
+
+    /// Bytes that so many runs at a time take, if the largest ones meet. Each has its own copy of the images.
+    fn memory(&self, lanes: usize) -> u64 {
+        let pixels = self.config.base.network.input().neurons() as u64;
+        let images = pixels.saturating_mul(self.train_images + self.test_images);
+        let threads = (self.threads / lanes).max(1);
+        let mut runs: Vec<u64> = self.config.runs().iter().map(|run| training_memory(run, threads)).collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        runs.iter().take(lanes).fold(0, |sum: u64, run| sum.saturating_add(run.saturating_add(images)))
+    }
+}
+
+/// Bytes that the training of a run takes.
+fn training_memory(run: &RunConfig, threads: usize) -> u64 {
+    memory::training(&run.network, run.optimiser(), run.time_steps, run.batch, threads)
 }
 
 /// Times the untrained network on a few pictures.
@@ -156,4 +185,36 @@ fn measure(config: &StudyConfig, threads: usize) -> Result<Speed, StudyError> {
         train: report.train.map_or(0.0, |timing| timing.seconds_per_image) + encode,
         infer: report.infer.seconds_per_image + encode,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_runs_at_a_time_than_fit_into_memory() {
+        let assignments = ["seeds=[1, 2, 3, 4]", "tau=[30, inf]", "network=1x8x8-2000FC-2000FC-10o"];
+        let config = StudyConfig::load("digits", &assignments.map(str::to_owned)).unwrap();
+        let plan = Plan {
+            runs: Vec::new(),
+            train_images: 1000,
+            test_images: 500,
+            analysis_images: 0,
+            mechanism_images: 0,
+            threads: 8,
+            speed: Speed { train: 1e-3, infer: 1e-3 },
+            bytes: 0,
+            config,
+        };
+        // Four million weights: what one training takes is far more than its share of threads adds or saves.
+        let one = training_memory(&plan.config.base, 1);
+        assert!(one > 4_000_000 * 4 * 3, "{one}");
+        assert!(plan.memory(3) >= 3 * one && plan.memory(3) < 4 * one, "{one} {}", plan.memory(3));
+        assert_eq!(plan.lanes_within(8, None), 8);
+        assert_eq!(plan.lanes_within(8, Some(plan.memory(8))), 8);
+        assert_eq!(plan.lanes_within(8, Some(4 * one - 1)), 3);
+        assert_eq!(plan.lanes_within(8, Some(1)), 1);
+        // Only as many as there are runs can meet.
+        assert_eq!(plan.memory(8), plan.memory(100));
+    }
 }

@@ -1,10 +1,11 @@
-//! What tests need that not every machine gives: a small file system in memory, and saying aloud that a test
-//! did not run.
+//! What several tests need: a small file system in memory, saying aloud that a test did not run, damaged
+//! files.
 //!
 //! A test that passes because it could not run proves nothing. Whoever reads the output must see that, and
 //! continuous integration must not take it for a pass: with `CI` set, [`skip`] fails the test. The tests of
 //! the `cli` crate use this file too.
 
+use leaklab_engine::philox::Stream;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,12 @@ pub fn skip(what: &str, why: &str) {
 /// data sets.
 pub fn say_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
+}
+
+/// How many times the usual effort the attacks take: 1, or what `tools/attack/run` asks for.
+#[allow(dead_code)]
+pub fn attack_times() -> u32 {
+    std::env::var("LEAKLAB_ATTACK_TIMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// A small file system in memory, unmounted when dropped.
@@ -49,4 +56,59 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
+}
+
+/// One of: cut short, random bytes, single bytes changed (mostly in the first 200, where the lengths are),
+/// four bytes made huge, a piece doubled or taken out, a number in a text made extreme, all random.
+#[allow(dead_code)] // not every test file that uses this module damages files
+pub fn mutate(good: &[u8], stream: Stream) -> Vec<u8> {
+    let mut at = 0;
+    let mut draw = |bound: usize| {
+        at += 1;
+        stream.below_at(at, bound.max(1) as u64) as usize
+    };
+    let mut bytes = good.to_vec();
+    let near = |draw: &mut dyn FnMut(usize) -> usize| {
+        let end = if draw(4) > 0 { good.len().min(200) } else { good.len() };
+        draw(end)
+    };
+    match draw(7) {
+        0 => bytes.truncate(draw(good.len())),
+        1 => {
+            for _ in 0..1 + draw(8) {
+                let i = near(&mut draw);
+                bytes[i] = draw(256) as u8;
+            }
+        }
+        2 => {
+            let i = near(&mut draw);
+            let huge = [[0xFF; 4], [0x7F, 0xFF, 0xFF, 0xFF], [0; 4], [0xFF, 0xFF, 0xFF, 0x7F]][draw(4)];
+            bytes.iter_mut().skip(i).zip(huge).for_each(|(byte, new)| *byte = new);
+        }
+        3 => {
+            let (from, length) = (draw(good.len()), draw(64));
+            let piece: Vec<u8> = good[from..].iter().take(length).copied().collect();
+            let to = draw(good.len());
+            bytes.splice(to..to, piece);
+        }
+        4 => {
+            let from = draw(good.len());
+            bytes.drain(from..(from + 1 + draw(64)).min(good.len()));
+        }
+        5 => {
+            let start = draw(good.len());
+            let digits = |from: usize| good[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+            let at = (start..good.len()).find(|&at| digits(at) > 0).unwrap_or(start);
+            let extreme =
+                ["0", "-1", "1e999", "1e-300", "18446744073709551616", "4294967297", "65536", "nan", "null"];
+            bytes.splice(at..at + digits(at), extreme[draw(extreme.len())].bytes());
+        }
+        _ => {
+            let keep = draw(40).min(good.len());
+            let end = keep + draw(600);
+            bytes = good[..keep].to_vec();
+            bytes.extend((keep..end).map(|_| draw(256) as u8));
+        }
+    }
+    bytes
 }

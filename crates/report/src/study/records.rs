@@ -8,7 +8,7 @@ use leaklab_record::health::{self, Notice};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::noun::tau_condition;
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Manifest, RecordError, Role, RunFolder, StudyFolder, TableError, Tau};
+use leaklab_record::{Manifest, RecordError, Role, RunFolder, StudyFolder, TableError, Tau, file};
 use std::path::{Path, PathBuf};
 
 /// Why the records of a study could not be read, or its page not be written.
@@ -145,7 +145,7 @@ impl Study {
         seconds.extend(read_seconds(&study.times()));
         Ok(Study {
             settings: Manifest::read(&study.study_toml())?,
-            command: std::fs::read_to_string(study.command()).ok().map(|text| text.trim().to_owned()),
+            command: file::read_to_string(&study.command()).ok().map(|text| text.trim().to_owned()),
             conditions,
             runs,
             planned,
@@ -231,7 +231,7 @@ fn training_seconds(runs: &[Run]) -> Vec<(String, f64)> {
 /// Lines `{"what": .., "seconds": ..}`; times are a courtesy, so a line that cannot be read is passed over.
 fn read_seconds(path: &Path) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64)> = Vec::new();
-    for line in std::fs::read_to_string(path).unwrap_or_default().lines() {
+    for line in file::read_to_string(path).unwrap_or_default().lines() {
         let Ok(value) = serde_json::from_str::<serde_json::Value>(line) else { continue };
         let (Some(what), Some(seconds)) = (value["what"].as_str(), value["seconds"].as_f64()) else {
             continue;

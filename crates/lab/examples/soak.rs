@@ -1,0 +1,105 @@
+//! Trains, evaluates and analyses a small network again and again in one process, and watches its memory.
+//!
+//! `soak MINUTES`: prints the resident memory of every minute, and fails if it is not flat within 5 % after
+//! the first sixth of the time (ten minutes of an hour). What is small in one run would show here if it stayed
+//! behind. Linux only.
+
+use leaklab_engine::{Isa, LeakChange, Packed};
+use leaklab_lab::analysis::{Analysis, Options, analyse};
+use leaklab_lab::config::{RunConfig, Settings};
+use leaklab_lab::evaluate::{evaluate, presentation};
+use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::train::{self, Control};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const SETTINGS: [&str; 9] = [
+    "dataset=digits",
+    "network=1x8x8-8C3-2P-32FC-10o",
+    "time_steps=20",
+    "train_limit=400",
+    "test_limit=100",
+    "batch=20",
+    "epochs=2",
+    "noise=[\"gaussian/pixel\", \"impulse/channel\"]",
+    "presentations=1",
+];
+const FLAT: f64 = 0.05;
+
+/// Resident memory of this process in bytes.
+fn resident() -> Result<u64, Box<dyn Error>> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(1024 * line.trim().trim_end_matches("kB").trim().parse::<u64>()?)
+}
+
+/// One round: a new run, its evaluation, its analyses; nothing of it stays on disk.
+fn round(folder: &Path, seed: u64) -> Result<(), Box<dyn Error>> {
+    let mut settings = Settings::default();
+    for setting in SETTINGS {
+        settings.assign(setting)?;
+    }
+    settings.set("tau", if seed.is_multiple_of(2) { f64::INFINITY } else { 30.0 });
+    settings.set("seed", seed as i64);
+    let config = RunConfig::resolve(settings)?;
+    let run = folder.join("run");
+    train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue)?;
+    let trained = TrainedRun::open(&run, Weights::Last)?;
+    let dataset = trained.dataset()?;
+    let pool = Arc::new(train::threads(None)?);
+    let (shown, packed) =
+        (presentation(&trained.config, &dataset), Packed::new(&trained.network, Isa::best())?);
+    evaluate(&packed, &trained.network.architecture, &shown, &dataset.test, &pool, &mut |_| true)?;
+    let leak = LeakChange::default();
+    let options =
+        Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool };
+    analyse(&run, &[Analysis::Robustness, Analysis::Spectrum], &options, &mut |_| true)?;
+    fs::remove_dir_all(&run)?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let minutes: f64 = std::env::args().nth(1).ok_or("usage: soak MINUTES")?.parse()?;
+    let length = Duration::from_secs_f64(60.0 * minutes);
+    let folder = std::env::temp_dir().join(format!("leaklab-soak-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let (started, rounds) = (Instant::now(), AtomicU64::new(0));
+    // The highest memory of each sixtieth of the time.
+    let mut parts = vec![0u64; 60];
+    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        let worker = scope.spawn(|| {
+            let mut result = Ok(());
+            while result.is_ok() && started.elapsed() < length {
+                let seed = rounds.fetch_add(1, Ordering::Relaxed);
+                result = round(&folder, seed).map_err(|e| e.to_string());
+            }
+            result
+        });
+        while !worker.is_finished() {
+            let share = started.elapsed().as_secs_f64() / length.as_secs_f64();
+            let part = ((share * parts.len() as f64) as usize).min(parts.len() - 1);
+            parts[part] = parts[part].max(resident()?);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(worker.join().map_err(|_| "the work panicked")??)
+    })?;
+    fs::remove_dir_all(&folder)?;
+    for (part, bytes) in parts.iter().enumerate() {
+        println!("{:5.1} min  {:6.2} MB", part as f64 * minutes / parts.len() as f64, *bytes as f64 / 1e6);
+    }
+    let later = &parts[parts.len() / 6..];
+    let (least, most) = (later.iter().min().copied().unwrap_or(0), later.iter().max().copied().unwrap_or(0));
+    let change = (most - least) as f64 / least.max(1) as f64;
+    println!(
+        "{} rounds in {minutes} min; after the first sixth {:.2} to {:.2} MB, which is {:.1} %",
+        rounds.load(Ordering::Relaxed),
+        least as f64 / 1e6,
+        most as f64 / 1e6,
+        100.0 * change
+    );
+    if change > FLAT { Err("memory is not flat within 5 %".into()) } else { Ok(()) }
+}

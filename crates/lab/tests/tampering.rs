@@ -1,0 +1,134 @@
+//! What is changed behind the program's back is noticed: kept passes, and the images of a run that goes on.
+
+use image::{GrayImage, ImageFormat, Luma};
+use leaklab_engine::LeakChange;
+use leaklab_lab::analysis::pass::Pass;
+use leaklab_lab::analysis::{Analysis, Options, analyse};
+use leaklab_lab::config::RunConfig;
+use leaklab_lab::run::Weights;
+use leaklab_lab::train::{self, Control, threads};
+use leaklab_record::Table;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SMALL: &str = "tau = 30\ntime_steps = 8\nepochs = 2\nbatch = 10\npresentations = 1\nlearning_rate = 0.1\n\
+                     evaluate_train_images = 10\nschedule = { after = [], times = 1.0 }\nnoise = []\n";
+
+fn config(folder: &Path, text: &str) -> RunConfig {
+    let file = folder.join("settings.toml");
+    fs::write(&file, format!("{text}{SMALL}")).unwrap();
+    RunConfig::load(&file, &[]).unwrap()
+}
+
+/// All tables of a run, and how many images had to be shown for them.
+fn tables(run: &Path) -> Result<(Vec<Table>, u64), String> {
+    let pool = Arc::new(threads(Some(1)).unwrap());
+    let leak = LeakChange::default();
+    let options =
+        Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool };
+    let mut shown = 0;
+    let made = analyse(run, &Analysis::ALL, &options, &mut |advance| {
+        shown = advance.total;
+        true
+    });
+    made.map(|tables| (tables, shown)).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_changed_pass_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        "dataset = \"digits\"\nnetwork = \"1x8x8-4C3-2P-10o\"\ntrain_limit = 50\ntest_limit = 20\n";
+    let run = folder.path().join("run");
+    let config = config(folder.path(), settings);
+    train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+    let (expected, _) = tables(&run).unwrap();
+    assert_eq!(tables(&run).unwrap().1, 0, "everything is kept");
+
+    let path = run.join("analysis/passes/clean.json");
+    let kept = fs::read_to_string(&path).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    let fingerprint = value["fingerprint"].as_str().unwrap();
+    let pass: Pass = serde_json::from_value(value["content"].clone()).unwrap();
+    assert_eq!(pass.to_text(fingerprint.to_owned()), kept);
+
+    // Who changes a number, and who changes its digest too.
+    let changed = kept.replacen("\"presentation\":1", "\"presentation\":2", 1);
+    let forged = |change: fn(&mut Pass)| {
+        let mut pass = pass.clone();
+        change(&mut pass);
+        pass.to_text(fingerprint.to_owned())
+    };
+    let forgeries = [
+        changed,
+        kept.replacen("\"activity\":{", "\"activity\":null,\"was\":{", 1),
+        forged(|pass| pass.activity = None),
+        forged(|pass| pass.spectrum = None),
+        forged(|pass| pass.correct = Default::default()),
+        forged(|pass| pass.spectrum.as_mut().unwrap().critical[0][3] = Some(0.6)),
+        forged(|pass| pass.spectrum.as_mut().unwrap().hidden_power.clear()),
+        forged(|pass| pass.activity.as_mut().unwrap().spikes[0] = u64::MAX),
+        forged(|pass| pass.activity.as_mut().unwrap().image_synops.truncate(1)),
+    ];
+    for (number, forgery) in forgeries.iter().enumerate() {
+        assert_ne!(*forgery, kept, "forgery {number} changes nothing");
+        fs::write(&path, forgery).unwrap();
+        let (made, shown) = tables(&run).unwrap();
+        assert_eq!(shown, 20, "forgery {number} was believed");
+        assert!(made == expected, "forgery {number} changed a table");
+        assert_eq!(fs::read_to_string(&path).unwrap(), kept, "forgery {number}");
+    }
+
+    #[cfg(unix)]
+    {
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let message = tables(&run).unwrap_err();
+        assert!(message.contains("clean.json") && message.contains("not a regular file"), "{message}");
+    }
+}
+
+/// Writes ten images of two classes.
+fn write_images(folder: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for (class, start) in [("a", 0u8), ("b", 128)] {
+        fs::create_dir_all(folder.join(class)).unwrap();
+        for i in 0..10u8 {
+            let path = folder.join(format!("{class}/{i}.png"));
+            GrayImage::from_pixel(8, 8, Luma([start + 10 * i]))
+                .save_with_format(&path, ImageFormat::Png)
+                .unwrap();
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+#[test]
+fn a_run_goes_on_with_the_images_that_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    let paths = write_images(&images);
+    let text = format!(
+        "dataset = \"image-folder:8x8\"\ndata_dir = {:?}\nnetwork = \"8x8-2C3-2o\"\n",
+        images.display().to_string()
+    );
+    let (config, run) = (config(folder.path(), &text), folder.path().join("run"));
+    let options = train::Options::default();
+    let stopped = train::train(&config, &run, &options, &mut |event| {
+        if matches!(event, train::Event::Epoch(_)) { Control::Stop } else { Control::Continue }
+    });
+    assert_eq!(stopped.unwrap().outcome, train::Outcome::Interrupted);
+
+    let aside = folder.path().join("aside.png");
+    fs::rename(&paths[0], &aside).unwrap();
+    let refused = train::resume(&run, &options, &mut |_| Control::Continue).unwrap_err().to_string();
+    assert!(refused.contains("are not those that the run was begun with"), "{refused}");
+    fs::rename(&aside, &paths[0]).unwrap();
+    GrayImage::from_pixel(8, 8, Luma([77])).save_with_format(&paths[1], ImageFormat::Png).unwrap();
+    assert!(train::resume(&run, &options, &mut |_| Control::Continue).is_err(), "a pixel was changed");
+    write_images(&images);
+    let finished = train::resume(&run, &options, &mut |_| Control::Continue).unwrap();
+    assert_eq!(finished.outcome, train::Outcome::Finished);
+}
