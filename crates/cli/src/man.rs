@@ -21,8 +21,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let mut program = crate::Arguments::command().disable_help_subcommand(true);
     program.build();
     if let Some(folder) = &arguments.out {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| format!("{} cannot be made: {e}", folder.display()))?;
+        std::fs::create_dir_all(folder).map_err(|e| format!("{} cannot be made: {e}", folder.display()))?;
         let mut pages = Vec::new();
         collect(&program, &mut pages);
         for (name, command) in &pages {
