@@ -22,13 +22,12 @@ SCRIPTS = ROOT / "target" / "wheel.data" / "scripts"
 
 def place_program(glibc: str | None = None) -> Path:
     """Builds the program and copies it to where maturin looks. With `glibc`, for that C library, with zig."""
-    command = ["cargo"]
     if glibc is None:
-        command += ["rustc"]
+        command = ["cargo", "rustc"]
     else:
         machine = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
         host = next(line.removeprefix("host: ") for line in machine.splitlines() if line.startswith("host: "))
-        command += ["zigbuild", "rustc", "--target", f"{host}.{glibc}"]
+        command = ["cargo-zigbuild", "rustc", "--target", f"{host}.{glibc}"]
     command += ["--release", "--locked", "--package", "leaklab", "--bin", "leaklab"]
     command += ["--message-format=json-render-diagnostics", "--", "-C", "strip=symbols"]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
