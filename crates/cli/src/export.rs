@@ -1,13 +1,14 @@
 //! `leaklab export`.
 
 use crate::Outcome;
+use leaklab_lab::exchange::quantise::{self, WeightBits};
 use leaklab_lab::exchange::{self, Model, Target, nir, npz};
 use leaklab_lab::run::Weights;
 use std::path::PathBuf;
 
 /// Write a trained network for other tools.
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("format").required(true).multiple(true).args(["nir", "safetensors", "npz"]))]
+#[command(group = clap::ArgGroup::new("format").required(true).multiple(true).args(["nir", "safetensors", "npz", "quantised"]))]
 pub struct Arguments {
     /// A run's folder, or a folder that `export --safetensors` or `import` made.
     run: PathBuf,
@@ -20,6 +21,12 @@ pub struct Arguments {
     /// Write the weights to this file as NumPy arrays.
     #[arg(long, value_name = "FILE")]
     npz: Option<PathBuf>,
+    /// Write the weights as whole numbers of few bits, with a scale for each layer, to this safetensors file.
+    #[arg(long, value_name = "FILE", requires = "weight_bits")]
+    quantised: Option<PathBuf>,
+    /// Bits of a whole number: 8 or 4. `leaklab evaluate --weight-bits` says what they cost.
+    #[arg(long, value_name = "BITS", requires = "quantised")]
+    weight_bits: Option<WeightBits>,
     /// Take the weights of the epoch with the best test accuracy, not the last ones.
     #[arg(long)]
     best: bool,
@@ -60,6 +67,11 @@ pub fn run(arguments: Arguments) -> Outcome {
     if let Some(path) = &arguments.npz {
         npz::write(path, &model.tensors())?;
         println!("{}: {} arrays", path.display(), model.tensors().len());
+    }
+    if let (Some(path), Some(bits)) = (&arguments.quantised, arguments.weight_bits) {
+        let layers = quantise::quantise(&model.network, bits);
+        quantise::write(path, &layers)?;
+        println!("{}: {} layers of {bits} bits, each with its scale", path.display(), layers.len());
     }
     if let Some(path) = &arguments.safetensors {
         model.write(path)?;

@@ -12,6 +12,7 @@ mod import;
 mod model;
 pub mod nir;
 pub mod npz;
+pub mod quantise;
 pub mod safetensors;
 mod target;
 
