@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""A digits network of LeakLab in Norse and snnTorch, by way of NIR, on the same input spikes; and one of theirs in LeakLab.
+"""Digits networks of LeakLab in Norse, snnTorch and SpikingJelly, by way of NIR, and one of snnTorch's in LeakLab.
 
-    python tools/nir_roundtrip.py [--epochs 5] [--images 355] [--work DIR]
+    python tools/nir_roundtrip.py [--epochs 3] [--images 355] [--leaklab PROGRAM] [--work DIR]
 
-Needs leaklab, torch, nir, nirtorch, norse and snntorch. Prints the tables of docs/interoperability.md. Where a tool
-cannot read a node, or reads it as something else, the graph is rewritten into an equivalent one before it is handed
-over; what was rewritten is printed, and so is what the tool makes of the file as it stands and with one rewriting
-left out. Exits with 1 if a rewritten graph disagrees with LeakLab in more than one spike in ten thousand,
-or in any class.
+Needs leaklab, torch, nir, nirtorch, norse, snntorch and spikingjelly (`tools/check-nir` installs them). Each file is
+written by `leaklab export --nir --target TOOL`, loaded by the tool's own importer with its default options, and run as
+it is on the same input spikes. The tables of docs/interoperability.md are what it prints. Exits with 1 if a class
+differs, or more than one spike in ten thousand.
 """
 
 import argparse
@@ -15,6 +14,7 @@ import contextlib
 import copy
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -26,40 +26,27 @@ import snntorch
 import torch
 from snntorch.export_nir import export_to_nir
 from snntorch.import_nir import import_from_nir
+from spikingjelly.activation_based import nir_exchange
 
 import leaklab
 
-DT = 1e-4
+STEPS = 100
 
 
-def rewritten(graph, *, fold_r=False, sum_pool=False):
-    """An equivalent graph that the tools can run, and what was changed.
+def in_norse(path):
+    return norse.torch.from_nir(nir.read(path))
 
-    Neither tool has LI or I nodes, so the graph ends at the last matrix and the caller integrates. Both hand Flatten's
-    dimensions to torch, which counts the batch. fold_r multiplies r into the weights before a LIF node.
-    sum_pool turns the mean of a pool and threshold 0.75 into the sum and threshold 3.
-    """
-    nodes, edges = copy.deepcopy(graph.nodes), list(graph.edges)
-    changes = []
-    (readout,) = [name for name, node in nodes.items() if isinstance(node, (nir.LI, nir.I))]
-    ((matrix, _),) = [edge for edge in edges if edge[1] == readout]
-    edges = [edge for edge in edges if readout not in edge] + [(matrix, "output")]
-    changes.append(f"{type(nodes.pop(readout)).__name__} taken off, the script integrates")
-    for name, node in nodes.items():
-        if isinstance(node, nir.Flatten):
-            nodes[name] = nir.Flatten(None, start_dim=1, end_dim=-1)
-            changes.append("Flatten counts the batch")
-        if isinstance(node, nir.AvgPool2d) and sum_pool:
-            nodes[name] = nir.SumPool2d(node.kernel_size, node.stride, node.padding)
-            ((_, neuron),) = [edge for edge in edges if edge[0] == name]
-            nodes[neuron].v_threshold = 4 * nodes[neuron].v_threshold
-            changes.append("AvgPool2d and threshold 0.75 as SumPool2d and 3")
-        if isinstance(node, nir.LIF) and fold_r:
-            ((before, _),) = [edge for edge in edges if edge[1] == name]
-            nodes[before].weight = nodes[before].weight * node.r.flat[0]
-            node.r = np.ones_like(node.r)
-            changes.append("r multiplied into the weights")
-    return nir.NIRGraph(nodes, edges, type_check=False), sorted(set(changes))
+
+def in_snntorch(path):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return import_from_nir(nir.read(path))
+
+
+def in_spikingjelly(path):
+    return nir_exchange.import_from_nir(path)
+
+
+TOOLS = {"norse": in_norse, "snntorch": in_snntorch, "spikingjelly": in_spikingjelly}
 
 
 def run(module, x, neurons):
@@ -76,15 +63,6 @@ def run(module, x, neurons):
             out, state = out if isinstance(out, tuple) else (out, None)
             outputs.append(out)
     return [torch.stack(spikes[name]).numpy() for name in neurons], torch.stack(outputs).numpy()
-
-
-def in_snntorch(graph):
-    with contextlib.redirect_stdout(io.StringIO()):
-        return import_from_nir(copy.deepcopy(graph))
-
-
-def in_norse(graph):
-    return norse.torch.from_nir(copy.deepcopy(graph), dt=DT, ignore_warnings=True)
 
 
 def integrate(signal, tau):
@@ -144,64 +122,33 @@ def compare(title, ours, spikes, prediction):
     return bool(good and classes == 1.0)
 
 
-def attempt(title, load, graph, x, ours):
-    """What a tool makes of a graph, in a sentence."""
-    neurons = [next(to for fro, to in graph.edges if fro == layer) for layer in ours["layers"]]
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            spikes, _ = run(load(graph), x, neurons)
-        totals = [int(s.sum()) for s in spikes]
-        mine = [int(ours["spikes"][layer].sum()) for layer in ours["layers"]]
-        ratios = ", ".join(f"{100 * theirs / max(total, 1):.1f} %" for theirs, total in zip(totals, mine))
-        print(f"- {title}: it runs, with {ratios} of LeakLab's spikes in {', '.join(ours['layers'])}")
-    except Exception as error:
-        text = " ".join(str(error).split())
-        print(f"- {title}: {type(error).__name__}: {text[:160]}")
-
-
 def from_leaklab(tau, arguments, work):
-    """One network of LeakLab in both tools."""
+    """One network of LeakLab in every tool."""
     folder = work / f"tau-{tau}"
     config = {"dataset": "digits", "tau": tau, "epochs": arguments.epochs, "seed": 1}
     result = leaklab.train(config, folder)
     net = leaklab.Network.load(folder)
     data = leaklab.load_dataset("digits", test_limit=arguments.images)
-    steps = 30
-    x = leaklab.encode(data.test_images, steps, 1, samples=data.test_samples)
+    x = leaklab.encode(data.test_images, STEPS, 1, samples=data.test_samples)
     out = net.forward(x)
     layers = [layer.name for layer in net.layers[:-1]]
     ours = {"layers": layers, "prediction": out.prediction, "spikes": {name: out.spikes(name) for name in layers}}
-    print(f"\n## tau = {tau}\n\n`{net.notation}`, {result['epochs']} epochs, test accuracy {100 * result['last']['test_accuracy']:.2f} %,")
-    print(f"{len(data.test_labels)} test images, {steps} steps, {int((x != 0).sum())} input spikes.\n")
+    accuracy = 100 * result["last"]["test_accuracy"]
+    print(f"\n## tau = {tau}\n\n`{net.notation}`, {result['epochs']} epochs, test accuracy {accuracy:.2f} %,")
+    print(f"{len(data.test_labels)} test images, {STEPS} steps, {int((x != 0).sum())} input spikes.")
     good = True
-    for name, load, as_lif, options in (
-        ("snnTorch", in_snntorch, True, {}),
-        ("Norse", in_norse, False, {"fold_r": True, "sum_pool": True}),
-    ):
-        net.to_nir(work / "plain.nir")
-        plain = nir.read(work / "plain.nir")
-        net.to_nir(work / "net.nir", if_as_lif=as_lif)
-        whole = nir.read(work / "net.nir")
-        graph, changes = rewritten(whole, **options)
-        neurons = [next(to for fro, to in graph.edges if fro == layer) for layer in layers]
-        print()
-        attempt(f"{name}, the file as it stands", load, plain, x, ours)
-        if as_lif:
-            attempt(f"{name}, without --if-as-lif", load, rewritten(plain, **options)[0], x, ours)
-            misread = copy.deepcopy(graph)
-            for layer in (name for name in layers if name.startswith("pool")):
-                node = misread.nodes[f"{layer}_lif"]
-                node.tau, node.r = np.full_like(node.tau, DT / 0.1), np.full_like(node.r, 10)
-            attempt(f"{name}, pools with the decay of 0.9 that its reader gives IF", load, misread, x, ours)
-        for option in options:
-            attempt(f"{name}, without {option}", load, rewritten(whole, **options | {option: False})[0], x, ours)
-        changes += ["exported with --if-as-lif"] if as_lif else []
-        spikes, signal = run(load(graph), x, neurons)
-        good &= compare(f"**{name}**, after: {'; '.join(changes)}", ours, spikes, integrate(signal, tau))
+    for target, load in TOOLS.items():
+        path = work / f"tau-{tau}-{target}.nir"
+        command = [arguments.leaklab, "export", folder, "--nir", path, "--target", target]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        edges = nir.read(path).edges
+        neurons = [next(to for fro, to in edges if fro == layer) for layer in layers]
+        spikes, signal = run(load(path), x, neurons)
+        good &= compare(f"**{target}**", ours, spikes, integrate(signal, tau))
         distances = first_differences(net, x, ours, spikes)
         if distances:
-            print(f"{len(distances)} images differ; where they part, the potential lies within {max(distances):.1e} of the threshold.")
+            far = max(distances)
+            print(f"{len(distances)} images differ; where they part, the potential lies within {far:.1e} of the threshold.")
     return good
 
 
@@ -239,8 +186,9 @@ def from_snntorch(work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--images", type=int, default=355)
+    parser.add_argument("--leaklab", default="leaklab", help="the program")
     parser.add_argument("--work", type=pathlib.Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -4,8 +4,8 @@ use crate::analyse::expand;
 use crate::images::Images;
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags, usage};
-use leaklab_engine::LeakChange;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
 use leaklab_lab::run::Weights;
 use leaklab_lab::train::threads;
@@ -58,6 +58,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         leak: LeakChange::default(),
         data_dir: arguments.data_dir,
         pool: Arc::new(threads(arguments.threads)?),
+        isa: Isa::best(),
     };
     let mut images = Images::new(arguments.json);
     let interrupt = Interrupt::listen("finishing the images under way; finished runs are kept");

@@ -3,6 +3,7 @@
 use crate::images::Images;
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags};
+use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::{Advance, Analysis, Options, analyse, mechanism};
 use leaklab_lab::config::StudyConfig;
@@ -46,6 +47,8 @@ pub struct Arguments {
     /// Threads to work with; no result depends on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
+    #[arg(long, value_name = "SET", help = flags::ISA)]
+    isa: Option<Isa>,
     /// Print the tables as one JSON list.
     #[arg(long)]
     json: bool,
@@ -97,6 +100,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                 weights: if arguments.best { Weights::Best } else { Weights::Last },
                 leak: arguments.leak.change().map_err(crate::usage)?,
                 pool: Arc::new(threads(arguments.threads)?),
+                isa: arguments.isa.unwrap_or_else(Isa::best),
             };
             let is_study = !RunFolder::at(&run).exists() && StudyFolder::at(&run).exists();
             if is_study && !analyses.is_empty() {

@@ -3,10 +3,12 @@
 use crate::images::Images;
 use crate::{Outcome, flags, usage};
 use leaklab_engine::noise::{Noise, NoiseError, Scenario};
-use leaklab_engine::{Isa, Packed};
+use leaklab_engine::{Isa, Network, Packed};
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
+use leaklab_lab::exchange::quantise::{self, WeightBits};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::threads;
+use leaklab_record::Machine;
 use std::path::PathBuf;
 
 /// Accuracy of a trained run on its test set, clean or under noise.
@@ -25,6 +27,9 @@ pub struct Arguments {
     /// Take the weights of the epoch with the best test accuracy, not the last ones.
     #[arg(long)]
     best: bool,
+    /// Round the weights to this many bits, 8 or 4, and say what that changes.
+    #[arg(long, value_name = "BITS")]
+    weight_bits: Option<WeightBits>,
     #[command(flatten)]
     leak: flags::LeakFlags,
     /// Evaluate the training images (without augmentation and dropout) in place of the test images.
@@ -39,6 +44,8 @@ pub struct Arguments {
     /// Threads to use; no result depends on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
+    #[arg(long, value_name = "SET", help = flags::ISA)]
+    isa: Option<Isa>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -69,17 +76,29 @@ pub fn run(arguments: Arguments) -> Outcome {
     };
     let dataset = run.dataset()?;
     let pool = threads(arguments.threads)?;
-    let mut presentation = presentation(&run.config, &dataset);
+    let isa = arguments.isa.unwrap_or_else(Isa::best);
+    let mut presentation = presentation(&run.config, &dataset).with_isa(isa);
     presentation.encoding = presentation.encoding.with_noise(noise);
-    let packed = Packed::new(&run.network, Isa::best())?;
     let split = if arguments.train { &dataset.train } else { &dataset.test };
     let mut images = Images::new(false);
-    let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |done| {
-        images.show("evaluating", done as u64, split.len() as u64);
-        true
-    })?;
-    images.clear();
-    let evaluation = evaluation.ok_or("the evaluation was stopped")?;
+    let mut measure = |network: &Network| -> Result<Evaluation, Box<dyn std::error::Error>> {
+        let packed = Packed::new(network, isa)?;
+        let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |done| {
+            images.show("evaluating", done as u64, split.len() as u64);
+            true
+        })?;
+        images.clear();
+        Ok(evaluation.ok_or("the evaluation was stopped")?)
+    };
+    let exact = measure(&run.network)?;
+    let rounding = match arguments.weight_bits {
+        None => None,
+        Some(bits) => {
+            let rounded = quantise::dequantise(&run.network, &quantise::quantise(&run.network, bits));
+            Some((bits, measure(&rounded)?))
+        }
+    };
+    let evaluation = rounding.as_ref().map_or(&exact, |(_, rounded)| rounded);
     let condition = match (named, noise) {
         (Some((noise, scenario)), Some(setting)) => {
             format!("{noise}/{scenario}/{} (level {})", arguments.severity.unwrap_or(0), setting.level())
@@ -93,9 +112,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         object["tau"] = run.network.leak().to_string().into();
         object["trained_tau"] = run.trained_leak.as_ref().unwrap_or(run.network.leak()).to_string().into();
         object["notices"] = run.notice.iter().cloned().collect::<Vec<_>>().into();
+        if let Some((bits, rounded)) = &rounding {
+            object["weight_bits"] = bits.count().into();
+            object["exact_accuracy"] = exact.accuracy().into();
+            object["silenced"] = quantise::silenced(&exact, rounded).into();
+        }
+        object["machine"] = serde_json::json!(Machine::here(isa));
         println!("{object}");
     } else {
-        print(&run, &evaluation, &condition);
+        print(&run, evaluation, &condition);
+        if let Some((bits, rounded)) = &rounding {
+            print_rounding(*bits, &exact, rounded);
+        }
     }
     Ok(())
 }
@@ -109,6 +137,21 @@ fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, Noise
         None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
     };
     Ok(Some((noise, scenario)))
+}
+
+/// What rounded weights change.
+fn print_rounding(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) {
+    let change = 100.0 * (rounded.accuracy() - exact.accuracy());
+    println!(
+        "weights     {bits} bits; with float32 weights the accuracy is {:.2} %, so rounding changes it by \
+         {change:+.2} points and the synaptic operations by {:+.1} %",
+        100.0 * exact.accuracy(),
+        100.0 * (rounded.synops / exact.synops - 1.0)
+    );
+    match &quantise::silenced(exact, rounded)[..] {
+        [] => println!("silence     no layer falls silent"),
+        layers => println!("silence     {} fall silent with rounded weights", layers.join(", ")),
+    }
 }
 
 fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {

@@ -1,13 +1,14 @@
 //! `leaklab export`.
 
 use crate::Outcome;
-use leaklab_lab::exchange::{self, ExportOptions, Model, nir, npz};
+use leaklab_lab::exchange::quantise::{self, WeightBits};
+use leaklab_lab::exchange::{self, Model, Target, nir, npz};
 use leaklab_lab::run::Weights;
 use std::path::PathBuf;
 
 /// Write a trained network for other tools.
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("target").required(true).multiple(true).args(["nir", "safetensors", "npz"]))]
+#[command(group = clap::ArgGroup::new("format").required(true).multiple(true).args(["nir", "safetensors", "npz", "quantised"]))]
 pub struct Arguments {
     /// A run's folder, or a folder that `export --safetensors` or `import` made.
     run: PathBuf,
@@ -20,15 +21,25 @@ pub struct Arguments {
     /// Write the weights to this file as NumPy arrays.
     #[arg(long, value_name = "FILE")]
     npz: Option<PathBuf>,
+    /// Write the weights as whole numbers of few bits, with a scale for each layer, to this safetensors file.
+    #[arg(long, value_name = "FILE", requires = "weight_bits")]
+    quantised: Option<PathBuf>,
+    /// Bits of a whole number: 8 or 4. `leaklab evaluate --weight-bits` says what they cost.
+    #[arg(long, value_name = "BITS", requires = "quantised")]
+    weight_bits: Option<WeightBits>,
     /// Take the weights of the epoch with the best test accuracy, not the last ones.
     #[arg(long)]
     best: bool,
-    /// NIR: length of a step in seconds.
-    #[arg(long, default_value_t = ExportOptions::default().dt, requires = "nir", allow_negative_numbers = true)]
-    dt: f64,
-    /// NIR: r of IF nodes; 1 for tools that add r I in a step, 1/dt for tools that add r I dt.
-    #[arg(long, value_name = "R", default_value_t = ExportOptions::default().if_r, requires = "nir")]
-    if_r: f64,
+    /// NIR: the tool whose importer is to load and run the file: generic, norse, snntorch or spikingjelly.
+    #[arg(long, value_name = "TOOL", default_value = Target::Generic.name(), requires = "nir")]
+    target: Target,
+    /// NIR: length of a step in seconds [default: 0.0001, for Norse 0.001].
+    #[arg(long, requires = "nir", allow_negative_numbers = true)]
+    dt: Option<f64>,
+    /// NIR: r of IF nodes; 1 for tools that add r I in a step, 1/dt for tools that add r I dt [default: what
+    /// the target expects].
+    #[arg(long, value_name = "R", requires = "nir")]
+    if_r: Option<f64>,
     /// NIR: write neurons without leak as LIF nodes whose decay is 1, for tools that read IF as leaky.
     #[arg(long, requires = "nir")]
     if_as_lif: bool,
@@ -42,15 +53,25 @@ pub fn run(arguments: Arguments) -> Outcome {
         eprintln!("warning: {notice}");
     }
     if let Some(path) = &arguments.nir {
-        let options =
-            ExportOptions { dt: arguments.dt, if_r: arguments.if_r, if_as_lif: arguments.if_as_lif };
+        let options = arguments.target.with(arguments.dt, arguments.if_r, arguments.if_as_lif);
         let graph = exchange::export(&model.network, &options)?;
         nir::write(path, &graph)?;
-        println!("{}: {} nodes, dt {}", path.display(), graph.nodes.len(), arguments.dt);
+        println!("{}: {} nodes, dt {}", path.display(), graph.nodes.len(), options.dt);
+        if !options.integrator {
+            let decay = model.network.leak().readout().lambda();
+            println!(
+                "it ends in the last matrix: start U at 0 and take U = {decay} U + output in every step"
+            );
+        }
     }
     if let Some(path) = &arguments.npz {
         npz::write(path, &model.tensors())?;
         println!("{}: {} arrays", path.display(), model.tensors().len());
+    }
+    if let (Some(path), Some(bits)) = (&arguments.quantised, arguments.weight_bits) {
+        let layers = quantise::quantise(&model.network, bits);
+        quantise::write(path, &layers)?;
+        println!("{}: {} layers of {bits} bits, each with its scale", path.display(), layers.len());
     }
     if let Some(path) = &arguments.safetensors {
         model.write(path)?;

@@ -9,6 +9,10 @@ pub fn threads(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("a whole number from 1 to {MOST_THREADS} is expected"))
 }
 
+/// Help of `--isa`.
+pub const ISA: &str = "Instruction set of the kernels: avx512, avx2 or portable [default: the fastest]; the last bits of \
+                       trained weights depend on it";
+
 /// A membrane time constant.
 pub fn tau(text: &str) -> Result<Tau, String> {
     text.parse().map_err(|_| "a number of steps (1/64 or more), or inf, is expected".to_owned())

@@ -9,6 +9,7 @@ mod output;
 mod advise;
 mod analyse;
 mod bench;
+mod completions;
 mod data;
 mod evaluate;
 mod export;
@@ -16,6 +17,7 @@ mod flags;
 mod images;
 mod import;
 mod interrupt;
+mod man;
 mod network;
 mod progress;
 mod report;
@@ -53,6 +55,8 @@ enum Command {
     Bench(bench::Arguments),
     Selftest(selftest::Arguments),
     Schema(schema::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// What a subcommand returns. The error's text is one clear sentence for the user.
@@ -84,6 +88,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments),
         Command::Selftest(arguments) => selftest::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
     };
     match outcome {
         Ok(()) => match output::lost() {

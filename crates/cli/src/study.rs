@@ -5,11 +5,11 @@ mod progress;
 
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags, usage};
-use leaklab_engine::Tau;
+use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::StudyConfig;
 use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::Control;
-use leaklab_record::StudyFolder;
+use leaklab_record::{Machine, StudyFolder};
 use progress::Progress;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -46,6 +46,8 @@ pub struct Arguments {
     /// Threads to use; no result depends on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
+    #[arg(long, value_name = "SET", help = flags::ISA)]
+    isa: Option<Isa>,
     /// Minutes between checkpoints within an epoch.
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
     checkpoint_minutes: f64,
@@ -80,7 +82,9 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let begun = Instant::now();
     let silent = arguments.quiet || arguments.json;
-    let options = Options { command: command(&arguments), checkpoint_minutes: arguments.checkpoint_minutes };
+    let isa = arguments.isa.unwrap_or_else(Isa::best);
+    let options =
+        Options { command: command(&arguments), checkpoint_minutes: arguments.checkpoint_minutes, isa };
     let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let refresh = arguments.watch.then_some(REFRESH_SECONDS);
     let written = Mutex::new(None::<Instant>);
@@ -126,7 +130,9 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let page = leaklab_report::study::write(folder.path(), None)?;
     if arguments.json {
-        println!("{}", object::done(&plan, &folder, &page, begun.elapsed())?);
+        let mut object = object::done(&plan, &folder, &page, begun.elapsed())?;
+        object["machine"] = serde_json::json!(Machine::here(isa));
+        println!("{object}");
         return Ok(());
     }
     if !silent {
@@ -163,6 +169,9 @@ fn command(arguments: &Arguments) -> String {
     let mut words = vec!["leaklab".to_owned(), "study".to_owned(), arguments.study.clone()];
     if !arguments.tau.is_empty() {
         words.extend(["--tau".to_owned(), taus(&arguments.tau).join(",")]);
+    }
+    if let Some(isa) = arguments.isa {
+        words.extend(["--isa".to_owned(), isa.to_string()]);
     }
     for setting in &arguments.settings {
         words.extend(["--set".to_owned(), setting.clone()]);

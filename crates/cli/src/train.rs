@@ -3,9 +3,10 @@
 use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
 use crate::{Outcome, flags, usage};
-use leaklab_engine::Tau;
+use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self, Control, Options, Summary};
+use leaklab_record::Machine;
 use std::path::PathBuf;
 
 /// Train a network, or go on where a run was stopped.
@@ -45,6 +46,8 @@ pub struct Arguments {
     /// Threads to use; no result depends on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
+    #[arg(long, value_name = "SET", help = flags::ISA)]
+    isa: Option<Isa>,
     /// Minutes between checkpoints within an epoch.
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
     checkpoint_minutes: f64,
@@ -66,6 +69,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
         data_dir: arguments.data_dir.clone(),
+        isa: arguments.isa.unwrap_or_else(Isa::best),
     };
     let style = Style::choose(arguments.quiet, arguments.json);
     let mut progress = Progress::new(style);
@@ -84,7 +88,7 @@ pub fn run(arguments: Arguments) -> Outcome {
             train::train(&config, &out, &options, &mut report)?
         }
     };
-    conclude(&summary, style)
+    conclude(&summary, style, options.isa)
 }
 
 /// The settings that the arguments say.
@@ -119,7 +123,7 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
 }
 
 /// The last line, and whether the run came to its end.
-fn conclude(summary: &Summary, style: Style) -> Outcome {
+fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
     let run = summary.run.display();
     let word = match summary.outcome {
         train::Outcome::Finished => "finished",
@@ -130,7 +134,7 @@ fn conclude(summary: &Summary, style: Style) -> Outcome {
         let notices = &summary.notices;
         let value = serde_json::json!({
             "event": word, "run": run.to_string(), "epochs": summary.epochs, "last": summary.last,
-            "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices,
+            "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices, "machine": Machine::here(isa),
         });
         println!("{value}");
     }

@@ -55,8 +55,15 @@ fn round(folder: &Path, seed: u64) -> Result<(), Box<dyn Error>> {
         (presentation(&trained.config, &dataset), Packed::new(&trained.network, Isa::best())?);
     evaluate(&packed, &trained.network.architecture, &shown, &dataset.test, &pool, &mut |_| true)?;
     let leak = LeakChange::default();
-    let options =
-        Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool };
+    let options = Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak,
+        data_dir: None,
+        isa: Isa::best(),
+        pool,
+    };
     analyse(&run, &[Analysis::Robustness, Analysis::Spectrum], &options, &mut |_| true)?;
     fs::remove_dir_all(&run)?;
     Ok(())

@@ -40,7 +40,15 @@ fn train_run(folder: &Path, tau: &str, seed: u64) -> PathBuf {
 fn options(count: usize) -> Options {
     let pool = Arc::new(threads(Some(count)).unwrap());
     let leak = LeakChange::default();
-    Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool }
+    Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak,
+        data_dir: None,
+        pool,
+        isa: Isa::best(),
+    }
 }
 
 fn all(run: &Path, count: usize) -> Vec<Table> {

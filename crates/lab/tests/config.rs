@@ -219,7 +219,11 @@ fn wrong_values_name_what_would_be_right() {
 
 #[test]
 fn the_manual_has_the_table_of_settings() {
-    let manual = include_str!("../../../docs/training.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/training.md");
+    let Ok(manual) = std::fs::read_to_string(path) else {
+        eprintln!("skipped: this is a packaged crate, without the manual");
+        return;
+    };
     let table = leaklab_lab::config::reference();
     let notice = "docs/training.md: replace the settings by the output of `leaklab schema --markdown`";
     assert!(manual.contains(table.trim()), "{notice}");

@@ -129,7 +129,15 @@ presentations = 1
 fn options(count: usize) -> Options {
     let pool = Arc::new(threads(Some(count)).unwrap());
     let leak = LeakChange::default();
-    Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool }
+    Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak,
+        data_dir: None,
+        pool,
+        isa: Isa::best(),
+    }
 }
 
 fn config(folder: &Path) -> StudyConfig {

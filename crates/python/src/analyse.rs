@@ -120,7 +120,7 @@ pub fn analyse<'py>(
     let mut interrupted = None;
     let made = py.detach(|| -> PyResult<_> {
         let pool = Arc::new(pool(threads).map_err(fault)?);
-        let options = Options { images, noise, weights, leak, data_dir, pool };
+        let options = Options { images, noise, weights, leak, data_dir, pool, isa: Isa::best() };
         let report = &mut |_: &analysis::Advance| {
             interrupted = Python::attach(|py| py.check_signals()).err();
             interrupted.is_none()

@@ -6,7 +6,7 @@ use leaklab_engine::{
     Architecture, Gradient, Input, Isa, LayerKind, Leak, LeakChange, Masks, Network as Engine, Packed,
     Scratch, Shape, Spikes, Tau, infer, train_batch,
 };
-use leaklab_lab::exchange::{self, ExportOptions, ImportOptions, Imported, Model, nir};
+use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, Target, nir};
 use leaklab_lab::memory;
 use leaklab_lab::run::Weights;
 use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn, PyUntypedArrayMethods};
@@ -332,10 +332,19 @@ impl Network {
         py.detach(|| Model::bare(self.engine.clone()).write(&folder)).map_err(fault)
     }
 
-    /// Writes a NIR graph, as Python's ``nir`` reads it.
-    #[pyo3(signature = (path, *, dt=ExportOptions::default().dt, if_r=1.0, if_as_lif=false))]
-    fn to_nir(&self, py: Python<'_>, path: PathBuf, dt: f64, if_r: f64, if_as_lif: bool) -> PyResult<()> {
-        let options = ExportOptions { dt, if_r, if_as_lif };
+    /// Writes a NIR graph, as Python's ``nir`` reads it. ``target`` is the tool whose importer is to load and
+    /// run it: ``generic``, ``norse``, ``snntorch`` or ``spikingjelly``.
+    #[pyo3(signature = (path, *, target="generic", dt=None, if_r=None, if_as_lif=false))]
+    fn to_nir(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        target: &str,
+        dt: Option<f64>,
+        if_r: Option<f64>,
+        if_as_lif: bool,
+    ) -> PyResult<()> {
+        let options = target.parse::<Target>().map_err(fault)?.with(dt, if_r, if_as_lif);
         py.detach(|| nir::write(&path, &exchange::export(&self.engine, &options)?)).map_err(fault)
     }
 

@@ -67,7 +67,7 @@ fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: 
             "checkpoint_minutes is {checkpoint_minutes}; a number, 0 or more, is expected"
         )));
     }
-    Ok(Options { threads, checkpoint_minutes, stop_on_divergence, data_dir: None })
+    Ok(Options { threads, checkpoint_minutes, stop_on_divergence, ..Options::default() })
 }
 
 fn settings(config: &Bound<'_, PyAny>) -> PyResult<Settings> {

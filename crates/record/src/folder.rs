@@ -92,6 +92,11 @@ impl RunFolder {
         self.path.join("health.jsonl")
     }
 
+    /// One line for each machine that trained a part of the run.
+    pub fn machines(&self) -> PathBuf {
+        self.path.join("machines.jsonl")
+    }
+
     /// Folder of the run's tables.
     pub fn analysis(&self) -> PathBuf {
         self.path.join("analysis")

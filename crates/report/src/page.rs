@@ -7,6 +7,8 @@
 use crate::figure::{Figure, Series};
 use crate::html::{Html, script_json};
 use crate::palette::COLOURS;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use leaklab_record::Table;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -220,21 +222,7 @@ fn without_source_map(script: &str) -> String {
 
 /// SHA-256 in base64, as a content security policy writes it.
 fn hash(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digest = Sha256::digest(text.as_bytes());
-    let mut out = String::with_capacity(44);
-    for group in digest.chunks(3) {
-        let word =
-            group.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - group.len()));
-        for i in 0..4 {
-            out.push(if i <= group.len() {
-                char::from(DIGITS[(word >> (18 - 6 * i)) as usize & 63])
-            } else {
-                '='
-            });
-        }
-    }
-    out
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

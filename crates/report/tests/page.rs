@@ -3,8 +3,9 @@
 
 mod synthetic;
 
+use leaklab_record::machine::Trainer;
 use leaklab_record::tables::ClaimRow;
-use leaklab_record::{Case, ClaimId, Rows, Verdict};
+use leaklab_record::{Case, ClaimId, Machine, Rows, Verdict};
 use leaklab_report::page::render;
 use leaklab_report::study::{claims, page, records::Study, write};
 use leaklab_report::{Figure, Page};
@@ -308,4 +309,27 @@ fn every_axis_has_a_title_and_the_numbers_brackets() {
     }
     assert!(render(&page).contains("</span>)</span> ×\u{a0}10⁶"));
     assert_eq!(Verdict::ALL.len(), CASES.len());
+}
+
+#[test]
+fn the_page_says_what_the_runs_were_trained_by() {
+    let mut study = usual();
+    let promise = "with the same instruction set and operating system";
+    assert!(render(&page(&study)).contains(promise) && !render(&page(&study)).contains("trained by"));
+    for (run, cpu) in study.runs.iter_mut().zip(["Fast <1>", "Fast <1>", "Slow"]) {
+        let machine = Machine {
+            version: "9.8.7".into(),
+            commit: Some("0123456789abcdef".into()),
+            cpu: cpu.into(),
+            isa: "avx2".into(),
+            system: "linux x86_64".into(),
+        };
+        run.machines.push(Trainer { format: 1, after_epoch: 0, machine });
+    }
+    let html = render(&page(&study));
+    let entry = |cpu: &str| {
+        let by = format!("LeakLab 9.8.7 (0123456789ab) on {cpu}, avx2, linux x86_64");
+        html.matches(&format!("<dt>trained by</dt><dd>{by}</dd>")).count()
+    };
+    assert_eq!((entry("Fast &lt;1&gt;"), entry("Slow")), (1, 1));
 }

@@ -35,6 +35,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Threads to work with.
     pub pool: Arc<ThreadPool>,
+    /// Instruction set of the kernels; no result depends on it.
+    pub isa: Isa,
 }
 
 /// A run made ready to be measured.
@@ -78,8 +80,8 @@ impl Analyst {
         if dataset.test.is_empty() {
             return Err(AnalysisError::NoImages(dataset.name));
         }
-        let presentation = presentation(&config, &dataset);
-        let packed = Packed::new(&run.network, Isa::best())?;
+        let presentation = presentation(&config, &dataset).with_isa(options.isa);
+        let packed = Packed::new(&run.network, options.isa)?;
         let fingerprint = fingerprint(&run, &dataset.test);
         let pool = options.pool.clone();
         let (workspaces, weights) = (Workspaces::default(), options.weights);

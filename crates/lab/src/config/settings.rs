@@ -309,26 +309,10 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// The known word nearest to `word`, if it is near enough to have been meant.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
-        .map(|name| (edits(word, name), name))
+        .map(|name| (strsim::levenshtein(word, name), name))
         .min()
         .filter(|&(distance, name)| distance <= 1 + name.len().min(word.len()) / 4)
         .map(|(_, name)| name)
-}
-
-/// Insertions, deletions and substitutions between two words (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Augmentation, Dataset, Normaliser, Split, augment};
 use leaklab_engine::encode::{Encoding, encode};
-use leaklab_engine::{Input, Shape};
+use leaklab_engine::{Input, Isa, Shape};
 
 /// How the images of a data set are shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +27,12 @@ pub struct Scratch {
 }
 
 impl Presentation {
+    /// The same, encoded with an instruction set; the spikes are the same with each.
+    pub fn with_isa(mut self, isa: Isa) -> Self {
+        self.encoding.isa = isa;
+        self
+    }
+
     /// A data set's images, normalised by `normaliser` and encoded, without augmentation.
     pub fn new(dataset: &Dataset, normaliser: Normaliser, encoding: Encoding, seed: u64) -> Self {
         Presentation { shape: dataset.shape, augmentation: Augmentation::NONE, normaliser, encoding, seed }

@@ -12,12 +12,15 @@ mod import;
 mod model;
 pub mod nir;
 pub mod npz;
+pub mod quantise;
 pub mod safetensors;
+mod target;
 
 pub use card::Figures;
-pub use export::{ExportOptions, export};
+pub use export::export;
 pub use import::{ImportOptions, Imported, import};
 pub use model::{Config, Model};
+pub use target::{ExportOptions, Target};
 
 use leaklab_record::RecordError;
 use std::path::{Path, PathBuf};

@@ -149,6 +149,27 @@ pub enum Node {
     Other(String),
 }
 
+impl Node {
+    /// The name of its type in NIR.
+    pub fn kind(&self) -> &str {
+        match self {
+            Node::Input { .. } => "Input",
+            Node::Output { .. } => "Output",
+            Node::Conv2d { .. } => "Conv2d",
+            Node::Linear { .. } => "Linear",
+            Node::Affine { .. } => "Affine",
+            Node::Pool2d { average: true, .. } => "AvgPool2d",
+            Node::Pool2d { average: false, .. } => "SumPool2d",
+            Node::Flatten { .. } => "Flatten",
+            Node::If { .. } => "IF",
+            Node::Lif { .. } => "LIF",
+            Node::Li { .. } => "LI",
+            Node::I { .. } => "I",
+            Node::Other(kind) => kind,
+        }
+    }
+}
+
 /// Nodes by name, and edges from one to another.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
@@ -357,14 +378,12 @@ fn node_folder(name: &str, node: &Node) -> Result<Folder, String> {
     let mut folder = Folder::default();
     let row = |sizes: &[usize]| sizes.iter().map(|&n| n as i64).collect::<Vec<_>>();
     let mut arrays: Vec<(&str, &Array)> = Vec::new();
-    let kind = match node {
+    match node {
         Node::Input { shape } => {
             folder.integers("shape", row(shape));
-            "Input"
         }
         Node::Output { shape } => {
             folder.integers("shape", row(shape));
-            "Output"
         }
         Node::Conv2d { input_shape, weight, stride, padding, dilation, groups, bias } => {
             if let Some(shape) = input_shape {
@@ -378,21 +397,17 @@ fn node_folder(name: &str, node: &Node) -> Result<Folder, String> {
                 Padding::Word(word) => folder.text("padding", word),
             }
             arrays.extend([("weight", weight), ("bias", bias)]);
-            "Conv2d"
         }
         Node::Linear { weight } => {
             arrays.push(("weight", weight));
-            "Linear"
         }
         Node::Affine { weight, bias } => {
             arrays.extend([("weight", weight), ("bias", bias)]);
-            "Affine"
         }
-        Node::Pool2d { average, kernel_size, stride, padding } => {
+        Node::Pool2d { average: _, kernel_size, stride, padding } => {
             folder.integers("kernel_size", row(kernel_size));
             folder.integers("stride", row(stride));
             folder.integers("padding", row(padding));
-            if *average { "AvgPool2d" } else { "SumPool2d" }
         }
         Node::Flatten { input_type, start_dim, end_dim } => {
             if let Some(shape) = input_type {
@@ -400,28 +415,23 @@ fn node_folder(name: &str, node: &Node) -> Result<Folder, String> {
             }
             folder.integer("start_dim", *start_dim);
             folder.integer("end_dim", *end_dim);
-            "Flatten"
         }
         Node::If { r, v_threshold, v_reset } => {
             arrays.extend([("r", r), ("v_threshold", v_threshold), ("v_reset", v_reset)]);
-            "IF"
         }
         Node::Lif { tau, r, v_leak, v_threshold, v_reset } => {
             arrays.extend([("tau", tau), ("r", r), ("v_leak", v_leak)]);
             arrays.extend([("v_threshold", v_threshold), ("v_reset", v_reset)]);
-            "LIF"
         }
         Node::Li { tau, r, v_leak } => {
             arrays.extend([("tau", tau), ("r", r), ("v_leak", v_leak)]);
-            "LI"
         }
         Node::I { r } => {
             arrays.push(("r", r));
-            "I"
         }
         Node::Other(kind) => return Err(format!("node '{name}' is a {kind}, which LeakLab does not write")),
-    };
-    folder.text("type", kind);
+    }
+    folder.text("type", node.kind());
     for (field, array) in arrays {
         folder.values.insert(field.into(), Value::Float(array.shape.clone(), array.values.clone()));
     }

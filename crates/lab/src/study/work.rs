@@ -9,7 +9,7 @@ use crate::config::RunConfig;
 use crate::run::Weights;
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_engine::LeakChange;
+use leaklab_engine::{Isa, LeakChange};
 use leaklab_record::{RecordError, StudyFolder};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -24,6 +24,8 @@ pub struct Options {
     pub command: String,
     /// Minutes between checkpoints within an epoch.
     pub checkpoint_minutes: f64,
+    /// Instruction set of the kernels (see [`train::Options::isa`]).
+    pub isa: Isa,
 }
 
 /// What a run is being put through.
@@ -170,6 +172,7 @@ impl Work<'_> {
             checkpoint_minutes: self.options.checkpoint_minutes,
             stop_on_divergence: false,
             data_dir: config.data_dir.clone(),
+            isa: self.options.isa,
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
         let summary = if folder.exists() {
@@ -183,7 +186,7 @@ impl Work<'_> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
         let data_dir = config.data_dir.clone();
-        let options = as_trained(data_dir, pool);
+        let options = as_trained(data_dir, pool, self.options.isa);
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
         // A probe is asked whether it learned, and nothing else.
         let analyses: &[Analysis] = if config.probe { &[Analysis::Generalisation] } else { &Analysis::ALL };
@@ -225,7 +228,7 @@ impl Work<'_> {
     fn mechanism(&self, plan: &Plan) -> Result<(), StudyError> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(plan.threads))?);
-        let options = as_trained(plan.config.base.data_dir.clone(), pool);
+        let options = as_trained(plan.config.base.data_dir.clone(), pool, self.options.isa);
         let runs = self.finished.lock().expect("no lane panics with the list").clone();
         let out = self.folder.compare();
         let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
@@ -270,7 +273,7 @@ impl Work<'_> {
 }
 
 /// Options of analyses of runs as they were trained.
-fn as_trained(data_dir: Option<PathBuf>, pool: Arc<rayon::ThreadPool>) -> analysis::Options {
+fn as_trained(data_dir: Option<PathBuf>, pool: Arc<rayon::ThreadPool>, isa: Isa) -> analysis::Options {
     analysis::Options {
         images: None,
         noise: Vec::new(),
@@ -278,5 +281,6 @@ fn as_trained(data_dir: Option<PathBuf>, pool: Arc<rayon::ThreadPool>) -> analys
         leak: LeakChange::default(),
         data_dir,
         pool,
+        isa,
     }
 }

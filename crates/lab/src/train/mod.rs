@@ -17,12 +17,12 @@ use crate::calibrate::CalibrationError;
 use crate::config::RunConfig;
 use crate::memory;
 use crate::run::{self, RunError};
-use leaklab_engine::{InputError, NetworkError};
+use leaklab_engine::{InputError, Isa, NetworkError};
 use leaklab_record::{RecordError, RunFolder, manifest};
 use session::Session;
 use std::path::{Path, PathBuf};
 
-/// What does not change a run's results.
+/// What does not change a run's results (but see `isa`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Threads to use; as many as the machine has if not said.
@@ -33,11 +33,20 @@ pub struct Options {
     pub stop_on_divergence: bool,
     /// Where the data sets are, if not where the run's settings say.
     pub data_dir: Option<PathBuf>,
+    /// Instruction set of the kernels. Gradients are summed in its order: the one option that may change a
+    /// run's last bits.
+    pub isa: Isa,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threads: None, checkpoint_minutes: 10.0, stop_on_divergence: false, data_dir: None }
+        Options {
+            threads: None,
+            checkpoint_minutes: 10.0,
+            stop_on_divergence: false,
+            data_dir: None,
+            isa: Isa::best(),
+        }
     }
 }
 

@@ -8,13 +8,14 @@ use crate::evaluate;
 use crate::health::Health;
 use crate::run::{self, RunError, network_of};
 use leaklab_engine::optimiser::{Optimiser, State};
-use leaklab_engine::{Isa, Network, Packed, Scratch};
+use leaklab_engine::{Network, Packed, Scratch};
 use leaklab_record::events::Events;
 use leaklab_record::health::Notice;
 use leaklab_record::log::Log;
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::{
-    Checkpoint, Header, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
+    Checkpoint, Header, Machine, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
+    machine,
 };
 use rayon::ThreadPool;
 use std::time::Instant;
@@ -64,7 +65,7 @@ impl Session {
         options: &Options,
     ) -> Result<Self, TrainError> {
         let data = dataset.train.digest();
-        let testing = evaluate::presentation(&config, &dataset);
+        let testing = evaluate::presentation(&config, &dataset).with_isa(options.isa);
         let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
         let mut notices = Vec::new();
         let (network, state, position, saved) = match checkpoint::recover(&folder, &lock)? {
@@ -117,7 +118,7 @@ impl Session {
             log: Log::open(&folder.log())?,
             gradients: vec![0.0; network.weights.len()],
             scratch: Scratch::default(),
-            packed: Packed::new(&network, Isa::best())?,
+            packed: Packed::new(&network, options.isa)?,
             options: options.clone(),
             last_save: Instant::now(),
             fitted,
@@ -160,6 +161,7 @@ impl Session {
             "leaklab {version}: {} epochs and {batch} batches done, {} epochs in all",
             epoch, self.config.epochs
         ))?;
+        machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
         let mut stop = report(started) == Control::Stop;
         if self.saved.is_none() {
             // Proves, before any work is done, that there is room for a checkpoint.

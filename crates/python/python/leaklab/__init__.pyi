@@ -115,7 +115,15 @@ class Network:
         """The network of a run folder or of a folder that `save` made."""
     def save(self, folder: Path) -> None:
         """Writes model.safetensors, config.json and a model card."""
-    def to_nir(self, path: Path, *, dt: float = 1e-4, if_r: float = 1.0, if_as_lif: bool = False) -> None:
+    def to_nir(
+        self,
+        path: Path,
+        *,
+        target: Literal["generic", "norse", "snntorch", "spikingjelly"] = "generic",
+        dt: float | None = None,
+        if_r: float | None = None,
+        if_as_lif: bool = False,
+    ) -> None:
         """Writes a NIR graph, as Python's nir reads it."""
     @staticmethod
     def from_nir(

@@ -5,6 +5,7 @@ use super::coherence::{self, Theory};
 use super::condition::{Condition, arranged};
 use super::tables::{self, Compare, RunTables};
 use leaklab_record::health::{self, Notice};
+use leaklab_record::machine::{self, Trainer};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::noun::tau_condition;
 use leaklab_record::tables::PlanRow;
@@ -81,6 +82,8 @@ pub struct Run {
     pub epochs: Vec<Epoch>,
     /// What went wrong.
     pub notices: Vec<Notice>,
+    /// What it was trained by.
+    pub machines: Vec<Trainer>,
     /// Tables of its analyses.
     pub tables: RunTables,
 }
@@ -109,6 +112,7 @@ impl Run {
             planned_epochs: whole("epochs"),
             epochs: metrics::read(&folder.metrics())?,
             notices: health::read(&folder.health())?,
+            machines: machine::read(&folder.machines())?,
             tables: RunTables::read(&folder.analysis())?,
         })
     }

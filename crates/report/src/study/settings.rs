@@ -17,7 +17,9 @@ pub fn section(study: &Study) -> Section {
         "How to do it again",
         Html::markup(
             "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any \
-             number of threads and however often the study was interrupted.</p>",
+             number of threads and however often the study was interrupted, with the same instruction set and \
+             operating system. AVX-512, AVX2 and portable code sum gradients in different orders, so the \
+             last bits of trained weights differ between them; <code>--isa</code> chooses one.</p>",
         ),
     );
     if !study.single {
@@ -44,6 +46,11 @@ pub fn section(study: &Study) -> Section {
         }
     }
     item("leaklab", env!("CARGO_PKG_VERSION"));
+    for machine in
+        chart::distinct(study.runs.iter().flat_map(|run| &run.machines).map(|t| t.machine.to_string()))
+    {
+        item("trained by", &machine);
+    }
     item("runs", &format!("{} of {} trained", study.trained(), study.planned));
     section.after.add("<dl class=\"settings\">{}</dl>\n", &[&items]);
     section.after.add(

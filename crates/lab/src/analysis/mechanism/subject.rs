@@ -14,7 +14,7 @@ use crate::data::{Presentation, Split};
 use crate::run::SUBSET_SEED;
 use leaklab_engine::noise::{NoiseSetting, Severities};
 use leaklab_engine::{
-    InputError, Isa, LayerKind, Leak, Network, Packed, Scratch as Workspaces, Tau, Trace, infer,
+    InputError, LayerKind, Leak, Network, Packed, Scratch as Workspaces, Tau, Trace, infer,
 };
 use leaklab_record::noun::slug;
 use leaklab_record::{Bits, Readout, Stimulus};
@@ -80,7 +80,7 @@ impl Subject {
         taus: &[Tau],
         work: Work,
     ) -> Result<Self, AnalysisError> {
-        let packed = Packed::new(&network, Isa::best())?;
+        let packed = Packed::new(&network, presentation.encoding.isa)?;
         let steps = presentation.encoding.time_steps as u64;
         let readouts = readout::all(taus, steps);
         let part = balanced(&split, network.architecture.classes(), PART.min(split.len()), SUBSET_SEED);

@@ -1,0 +1,65 @@
+//! Where results come from: `--isa`, and what runs and JSON say of the machine.
+
+mod runs;
+
+use runs::{fail, leaklab, resume, succeed, train};
+use serde_json::Value;
+use std::path::Path;
+
+fn machines(run: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.join("machines.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn evaluate(run: &Path, isa: &[&str]) -> Value {
+    let mut command = leaklab(&["evaluate", "--json"]);
+    serde_json::from_slice(&succeed(command.args(isa).arg(run)).stdout).unwrap()
+}
+
+#[test]
+fn a_run_says_what_it_was_trained_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    succeed(train(&run, &["epochs=1"]).args(["--isa", "portable"]));
+    let trained = machines(&run);
+    assert_eq!(trained.len(), 1);
+    assert_eq!(trained[0]["isa"], "portable");
+    assert_eq!(trained[0]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(trained[0]["after_epoch"], 0);
+    assert!(!trained[0]["cpu"].as_str().unwrap().is_empty());
+
+    // The forward pass gives the same bits with each instruction set; only the machine differs.
+    let mut portable = evaluate(&run, &["--isa", "portable"]);
+    let mut fastest = evaluate(&run, &[]);
+    assert_eq!(portable["machine"]["isa"], "portable");
+    portable["machine"] = Value::Null;
+    fastest["machine"] = Value::Null;
+    assert_eq!(portable, fastest);
+}
+
+#[test]
+fn a_run_that_was_moved_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    succeed(&mut train(&run, &["epochs=1"]));
+    // As if another processor had trained the first epoch.
+    let path = run.join("machines.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"cpu\":\"", "\"cpu\":\"another ");
+    std::fs::write(&path, text).unwrap();
+    succeed(&mut resume(&run));
+    let trained = machines(&run);
+    assert_eq!(trained.len(), 2, "{trained:?}");
+    assert_eq!(trained[1]["after_epoch"], 1);
+    succeed(&mut resume(&run));
+    assert_eq!(machines(&run).len(), 2);
+}
+
+#[test]
+fn an_unknown_instruction_set_is_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    fail(train(&run, &[]).args(["--isa", "mmx"]), 2, &["'mmx'", "portable"]);
+    for command in ["evaluate", "analyse", "study"] {
+        fail(&mut leaklab(&[command, "x", "--isa", "mmx"]), 2, &["'mmx'", "portable"]);
+    }
+}
