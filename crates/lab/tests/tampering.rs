@@ -1,7 +1,7 @@
 //! What is changed behind the program's back is noticed: kept passes, and the images of a run that goes on.
 
 use image::{GrayImage, ImageFormat, Luma};
-use leaklab_engine::LeakChange;
+use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::pass::Pass;
 use leaklab_lab::analysis::{Analysis, Options, analyse};
 use leaklab_lab::config::RunConfig;
@@ -25,8 +25,15 @@ fn config(folder: &Path, text: &str) -> RunConfig {
 fn tables(run: &Path) -> Result<(Vec<Table>, u64), String> {
     let pool = Arc::new(threads(Some(1)).unwrap());
     let leak = LeakChange::default();
-    let options =
-        Options { images: None, noise: Vec::new(), weights: Weights::Last, leak, data_dir: None, pool };
+    let options = Options {
+        images: None,
+        noise: Vec::new(),
+        weights: Weights::Last,
+        leak,
+        data_dir: None,
+        isa: Isa::best(),
+        pool,
+    };
     let mut shown = 0;
     let made = analyse(run, &Analysis::ALL, &options, &mut |advance| {
         shown = advance.total;
