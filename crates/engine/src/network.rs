@@ -91,6 +91,11 @@ impl Network {
         Some(Neuron { tau, v_th: self.v_th })
     }
 
+    /// The neurons of all layers; nothing stands for a pool.
+    pub fn neurons(&self) -> Vec<Option<Neuron>> {
+        (0..self.architecture.layers().len()).map(|layer| self.neuron(layer)).collect()
+    }
+
     /// A network with normal initial weights of standard deviation `sqrt(2 / fan_in)` (SPEC section 1).
     pub fn initialised(
         architecture: Architecture,

@@ -3,6 +3,7 @@
 use super::pass::{FORMAT, Frame, Meter, Pass};
 use super::stimulus::{PassKey, setting};
 use super::{Analysis, AnalysisError, Progress, keep, robustness, spectrum};
+use crate::config::{Binds, KEYS};
 use crate::data::Presentation;
 use crate::data::present::Scratch;
 use crate::data::{Dataset, Split};
@@ -206,16 +207,16 @@ fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
     let mut hash = Sha256::new();
     let config = &run.config;
     hash.update(format!(
-        "{FORMAT} {} {} {} {} {} {:?} {:?} {}\n",
+        "{FORMAT} {} {} {:?} {}\n",
         env!("CARGO_PKG_VERSION"),
         config.network,
-        run.network.leak(),
-        run.network.v_th(),
-        config.time_steps,
-        config.normalise,
-        config.encoder,
+        run.network.neurons(),
         config.seed
     ));
+    // Whatever trained weights are bound to: a new setting of that kind is in here by itself.
+    for key in KEYS.iter().filter(|key| key.binds == Binds::Weights) {
+        hash.update(format!("{} = {}\n", key.name, key.text(config).unwrap_or_default()));
+    }
     let bytes: Vec<u8> = run.network.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
     hash.update(&bytes);
     hash.update(test.digest());

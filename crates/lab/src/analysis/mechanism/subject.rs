@@ -86,10 +86,10 @@ impl Subject {
         let part = balanced(&split, network.architecture.classes(), PART.min(split.len()), SUBSET_SEED);
         let mut fingerprint = Sha256::new();
         fingerprint.update(format!(
-            "{FORMAT} {} {} {} {} {:?} {:?} {} {:?}\n",
+            "{FORMAT} {} {} {:?} {} {:?} {:?} {} {:?}\n",
             env!("CARGO_PKG_VERSION"),
             network.architecture,
-            network.v_th(),
+            network.neurons(),
             steps,
             presentation.normaliser,
             presentation.encoding.encoder,
