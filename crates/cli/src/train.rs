@@ -33,7 +33,11 @@ pub struct Arguments {
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     settings: Vec<String>,
-    /// Folder that holds the data sets.
+    /// Hold out this share of the training images, chosen by seed, and report accuracy on them: settings can be
+    /// chosen so without looking at the test images.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume")]
+    select: Option<String>,
+    /// Folder that holds the data sets, or the folder or file of your own.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
@@ -100,6 +104,9 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
     if let Some(dataset) = &arguments.dataset {
         settings.set("dataset", dataset.as_str());
     }
+    if let Some(share) = &arguments.select {
+        settings.assign(&format!("validation={share}"))?;
+    }
     if let Some(tau) = arguments.tau {
         settings.set("tau", tau.steps());
     }
@@ -131,15 +138,17 @@ fn conclude(summary: &Summary, style: Style) -> Outcome {
         let value = serde_json::json!({
             "event": word, "run": run.to_string(), "epochs": summary.epochs, "last": summary.last,
             "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices,
+            "validation": summary.validation,
         });
         println!("{value}");
     }
     match summary.outcome {
         train::Outcome::Finished => {
             if matches!(style, Style::Bar | Style::Plain) {
+                let which = if summary.validation > 0.0 { "validation" } else { "test" };
                 let accuracy = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy =
-                    accuracy.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
+                    accuracy.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));
                 println!("{run}: {} epochs{accuracy}", summary.epochs);
             }
             Ok(())

@@ -24,7 +24,7 @@ pub struct Dataset {
 impl Dataset {
     fn images<'py>(&self, py: Python<'py>, split: &Split) -> Bound<'py, PyArrayDyn<u8>> {
         let Shape { channels, height, width } = self.data.shape;
-        array(py, &[split.len(), channels, height, width], split.images.clone())
+        array(py, &[split.len(), channels, height, width], split.pixels().to_vec())
     }
 }
 

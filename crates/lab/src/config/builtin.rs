@@ -20,6 +20,7 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
 pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",
+        own if own == "npz" || own.starts_with("npz:") => "digits",
         "mnist" | "fashion-mnist" => "fashion-mnist",
         "svhn" => "svhn",
         _ => "cifar10-small",

@@ -139,10 +139,26 @@ pub const KEYS: &[Key] = &[
         name: "data_dir",
         group: Group::Data,
         kind: Kind::Text,
-        help: "folder that holds the data sets",
+        help: "folder that holds the data sets, or the folder or file of your own",
         binds: Binds::Nothing,
         set: |run, _, value| text(value).map(|path| run.data_dir = Some(PathBuf::from(path))),
         get: |run| run.data_dir.as_ref().map(|path| Value::String(path.display().to_string())),
+    },
+    Key {
+        name: "data_sha256",
+        group: Group::Data,
+        kind: Kind::Text,
+        help: "SHA-256 of what your own data hold; leaklab writes it into a run and refuses other data",
+        binds: Binds::Weights,
+        set: |run, _, value| {
+            let digest = text(value)?;
+            if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err("64 hexadecimal digits are expected".to_owned());
+            }
+            run.data_sha256 = Some(digest.to_ascii_lowercase());
+            Ok(())
+        },
+        get: |run| run.data_sha256.clone().map(Value::String),
     },
     Key {
         name: "train_limit",

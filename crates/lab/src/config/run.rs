@@ -54,6 +54,8 @@ pub struct RunConfig {
     pub dataset: String,
     /// Folder of the data sets, if not the usual one.
     pub data_dir: Option<PathBuf>,
+    /// SHA-256 of what the data set holds, if it is pinned.
+    pub data_sha256: Option<String>,
     /// Train on this many images only.
     pub train_limit: Option<usize>,
     /// Evaluate on this many test images only.
@@ -142,6 +144,7 @@ impl RunConfig {
             probe: false,
             dataset: String::new(),
             data_dir: None,
+            data_sha256: None,
             train_limit: None,
             test_limit: None,
             validation: 0.0,

@@ -1,6 +1,6 @@
 //! The table of data sets. To add one: write its file, declare it in `mod.rs`, add its row here.
 
-use super::{DataError, Dataset, Split, cifar10, digits, idx, image_folder, svhn};
+use super::{DataError, Dataset, Split, arrays, cifar10, digits, idx, image_folder, svhn};
 use leaklab_engine::Shape;
 use std::path::{Path, PathBuf};
 
@@ -284,12 +284,29 @@ pub const DATASETS: &[Info] = &[
         content: ["", ""],
         load: image_folder::load,
     },
+    Info {
+        name: "npz",
+        title: "your own images or features, as NumPy arrays in an .npz file",
+        shape: Shape { channels: 1, height: 1, width: 1 },
+        class_names: &[],
+        train: 0,
+        test: 0,
+        licence: "yours",
+        homepage: "docs/data.md",
+        source: Source::Own,
+        content: ["", ""],
+        load: arrays::load,
+    },
 ];
 
-/// The row of a name; `image-folder:28x28` is an `image-folder`.
+/// The row of a name; `image-folder:28x28` is an `image-folder` and `npz:wine` an `npz`.
 pub fn find(name: &str) -> Result<&'static Info, DataError> {
-    let sized = name.split_once(':').map(|(base, _)| base).filter(|&base| base == "image-folder");
-    DATASETS.iter().find(|info| info.name == sized.unwrap_or(name)).ok_or_else(|| DataError::Unknown {
+    let base = name.split_once(':').map_or(name, |(base, _)| base);
+    let found = DATASETS.iter().find(|info| match info.source {
+        Source::Own => info.name == base,
+        Source::Embedded | Source::Files(_) => info.name == name,
+    });
+    found.ok_or_else(|| DataError::Unknown {
         name: name.to_owned(),
         known: DATASETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })

@@ -3,8 +3,9 @@
 use super::{StudyError, check};
 use crate::analysis::mechanism;
 use crate::bench::{self, BenchError};
-use crate::config::StudyConfig;
-use crate::run::load_dataset;
+use crate::config::{RunConfig, StudyConfig};
+use crate::data::location;
+use crate::run::load_pinned;
 use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_record::{StudyFolder, metrics};
@@ -65,8 +66,16 @@ impl Plan {
     /// Looks at the folder and the data set, and measures the machine's speed on a few images.
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
         check(folder, config)?;
+        let mut config = config.clone();
+        // Its own data may stand in the study's folder.
+        let own = || location::file_name(&config.base.dataset).map(|file| folder.path().join(file));
+        let beside = own().filter(|file| config.base.data_dir.is_none() && file.is_file());
+        let (dataset, digest) = load_pinned(&RunConfig {
+            data_dir: beside.or_else(|| config.base.data_dir.clone()),
+            ..config.base.clone()
+        })?;
+        config.pin(digest);
         let base = &config.base;
-        let dataset = load_dataset(base)?;
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
         let mut runs = Vec::new();
         for run in config.runs() {
@@ -87,15 +96,15 @@ impl Plan {
             Optimiser::Adam { .. } => 7,
         };
         Ok(Plan {
-            config: config.clone(),
             train_images,
             test_images,
             analysis_images: images * passes,
-            mechanism_images: if base.mechanism { mechanism::planned_images(config, images) } else { 0 },
+            mechanism_images: if base.mechanism { mechanism::planned_images(&config, images) } else { 0 },
             threads,
-            speed: measure(config, threads)?,
+            speed: measure(&config, threads)?,
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             runs,
+            config,
         })
     }
 

@@ -102,14 +102,16 @@ pub fn train(
     }
     let pool = threads(options.threads)?;
     check_memory(config, &pool)?;
-    let dataset = run::load_dataset(config)?;
+    let mut config = config.clone();
+    let (dataset, digest) = run::load_pinned(&run::with_own_data(config.clone(), &folder))?;
+    config.data_sha256 = digest;
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
     manifest::write(&folder.run_toml(), &config.to_toml())?;
-    Session::open(config.clone(), folder, lock, dataset, pool, options)?.run(report)
+    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
 }
 
 /// Continues a run from its last good checkpoint. A finished run is left as it is.

@@ -197,6 +197,7 @@ impl Session {
             best_epoch: self.position.best_epoch,
             best_accuracy: self.position.best_accuracy,
             notices: self.health.notices().to_vec(),
+            validation: self.config.validation,
         })
     }
 
