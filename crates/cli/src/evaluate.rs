@@ -69,8 +69,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     };
     let dataset = run.dataset()?;
     let pool = threads(arguments.threads)?;
-    let mut presentation = presentation(&run.config, &dataset);
-    presentation.encoding = presentation.encoding.with_noise(noise);
+    let presentation = presentation(&run.config, &dataset).noisy(noise).map_err(usage)?;
     let packed = Packed::new(&run.network, Isa::best())?;
     let split = if arguments.train { &dataset.train } else { &dataset.test };
     let mut images = Images::new(false);

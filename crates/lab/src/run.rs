@@ -185,7 +185,7 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
         validation: config.validation,
         seed: SUBSET_SEED,
     };
-    let mut dataset = data::load_complete(&config.dataset, config.data_dir.as_deref())?;
+    let mut dataset = data::load_complete(&config.dataset, config.data_dir.as_deref(), &config.binning())?;
     let own = data::table::find(&config.dataset)?.source == data::Source::Own;
     let digest = (own || config.data_sha256.is_some()).then(|| dataset.digest());
     if let (Some(expected), Some(found)) = (&config.data_sha256, &digest)

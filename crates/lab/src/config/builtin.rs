@@ -1,9 +1,10 @@
 //! The studies that come with the program, and which of them supplies a data set's defaults.
 
 /// Name and text of each built-in study.
-pub const BUILTIN: [(&str, &str); 6] = [
+pub const BUILTIN: [(&str, &str); 7] = [
     ("digits", include_str!("../../studies/digits.toml")),
     ("digits-where", include_str!("../../studies/digits-where.toml")),
+    ("digits-events", include_str!("../../studies/digits-events.toml")),
     ("fashion-mnist", include_str!("../../studies/fashion-mnist.toml")),
     ("cifar10-small", include_str!("../../studies/cifar10-small.toml")),
     ("cifar10", include_str!("../../studies/cifar10.toml")),
@@ -21,6 +22,8 @@ pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",
         own if own == "npz" || own.starts_with("npz:") => "digits",
+        "digits-events" | "n-mnist" => "digits-events",
+        own if own == "events" || own.starts_with("events:") => "digits-events",
         "mnist" | "fashion-mnist" => "fashion-mnist",
         "svhn" => "svhn",
         _ => "cifar10-small",

@@ -350,7 +350,7 @@ mod tests {
         let path = folder.path().join("x.npz");
         let digits = crate::data::load("digits", None, &crate::data::Limits::NONE).unwrap();
         save(&digits, &path).unwrap();
-        let again = crate::data::load_complete("npz:x", Some(folder.path())).unwrap();
+        let again = crate::data::load_complete("npz:x", Some(folder.path()), &Default::default()).unwrap();
         assert_eq!(again.digest(), digits.digest());
         assert_eq!((again.train, again.test), (digits.train, digits.test));
     }

@@ -10,16 +10,22 @@ mod error;
 mod archive;
 pub mod arrays;
 pub mod augment;
+pub mod binning;
 pub(crate) mod budget;
+pub mod camera;
 pub mod cifar10;
 pub mod content;
 pub mod digits;
+pub mod digits_events;
+pub mod event_file;
+pub mod event_sheet;
 pub mod fetch;
 pub mod idx;
 pub mod image_folder;
 pub mod lettering;
 pub mod location;
 pub mod matlab;
+pub mod nmnist;
 pub mod normalise;
 pub mod npy;
 pub mod present;
@@ -32,6 +38,7 @@ pub mod verify;
 pub mod zip;
 
 pub use augment::{Augmentation, augment};
+pub use binning::Binning;
 pub use content::{Content, Recordings};
 pub use error::{DataError, Flaw};
 pub use normalise::{Normalisation, Normaliser};
@@ -160,6 +167,11 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// Whether it holds recordings of an event camera, and not images.
+    pub fn has_events(&self) -> bool {
+        self.test.recordings().or(self.train.recordings()).is_some()
+    }
+
     /// SHA-256 of everything that the data set holds.
     pub fn digest(&self) -> String {
         let Shape { channels, height, width } = self.shape;
@@ -176,18 +188,21 @@ impl Dataset {
 /// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`]
 /// where that is `None`. `digits` needs no folder.
 pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
-    let mut dataset = load_complete(name, data_dir)?;
+    let mut dataset = load_complete(name, data_dir, &Binning::default())?;
     limits.apply(&mut dataset)?;
     Ok(dataset)
 }
 
-/// Loads a data set with everything that it has.
-pub fn load_complete(name: &str, data_dir: Option<&Path>) -> Result<Dataset, DataError> {
+/// Loads a data set with everything that it has; recordings are cut into time steps by `binning`.
+pub fn load_complete(name: &str, data_dir: Option<&Path>, binning: &Binning) -> Result<Dataset, DataError> {
     let info = table::find(name)?;
     let folder = match info.source {
         Source::Embedded => Default::default(),
-        Source::Files(_) => location::folder(data_dir)?,
+        Source::Files(_) | Source::ByHand => location::folder(data_dir)?,
         Source::Own => location::own(name, data_dir)?,
     };
-    (info.load)(info, &folder, name)
+    match info.load {
+        table::Loader::Images(load) => load(info, &folder, name),
+        table::Loader::Events(load) => load(info, &folder, name, binning),
+    }
 }
