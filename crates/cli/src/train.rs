@@ -70,6 +70,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
         data_dir: arguments.data_dir.clone(),
+        initial: None,
     };
     let style = Style::choose(arguments.quiet, arguments.json);
     let mut progress = Progress::new(style);

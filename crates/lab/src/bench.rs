@@ -5,13 +5,14 @@
 //! training three times (forward, gradient of the spikes, gradient of the weights; the first layer's input
 //! needs no gradient).
 
+use crate::evaluate::Inputs;
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::simd::add_random_rows;
 use leaklab_engine::{
     Architecture, Gradient, Input, InputError, Isa, LayerKind, Masks, Network, NetworkError, Packed, Scratch,
-    infer, train_batch,
+    Shape, infer, train_batch,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -153,28 +154,44 @@ pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// Mean spike rate of each hidden layer over some pictures.
-fn spike_rates(packed: &Packed, time_steps: usize, images: &[Vec<f32>]) -> Result<Vec<f64>, InputError> {
-    let shape = packed.architecture().input();
+/// Shows pictures through the encoder.
+fn encoded(images: &[Vec<f32>], shape: Shape, steps: usize) -> impl Fn(usize, &mut Input) + Sync + '_ {
+    move |i, input| encode(&images[i], shape, &Encoding::clean(steps), 0, 0, i as u32, input)
+}
+
+/// Mean spike rate of each hidden layer over some inputs.
+fn spike_rates(
+    packed: &Packed,
+    inputs: &Inputs<impl Fn(usize, &mut Input) + Sync>,
+) -> Result<Vec<f64>, InputError> {
     let hidden = packed.architecture().hidden().len();
-    let show = |i: usize, input: &mut Input| {
-        encode(&images[i], shape, &Encoding::clean(time_steps), 0, 0, i as u32, input);
-    };
-    let counts = infer(packed, time_steps, images.len(), &Scratch::default(), show, |_, trace| {
+    let counts = infer(packed, inputs.steps, inputs.count, &Scratch::default(), &inputs.show, |_, trace| {
         (0..hidden).map(|layer| trace.spikes(layer).count()).collect::<Vec<u64>>()
     })?;
     let neurons = packed.architecture().hidden().iter().map(|layer| layer.output.neurons());
     let rate = |(layer, neurons): (usize, usize)| {
         let spikes: u64 = counts.iter().map(|c| c[layer]).sum();
-        spikes as f64 / (neurons * time_steps * images.len()) as f64
+        spikes as f64 / (neurons * inputs.steps * inputs.count) as f64
     };
     Ok(neurons.enumerate().map(rate).collect())
 }
 
 /// Scales the weights layer by layer until every hidden conv and fully connected layer fires at `rate`.
 pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Result<(), BenchError> {
+    let (images, steps) = (pictures(&network.architecture, 4), settings.time_steps);
+    let show = encoded(&images, network.architecture.input(), steps);
+    let inputs = Inputs { count: images.len(), steps, show };
+    calibrate_on(network, rate, settings.isa, &inputs)
+}
+
+/// The same on any inputs.
+pub fn calibrate_on(
+    network: &mut Network,
+    rate: f64,
+    isa: Isa,
+    inputs: &Inputs<impl Fn(usize, &mut Input) + Sync>,
+) -> Result<(), BenchError> {
     let layers = network.architecture.layers().to_vec();
-    let images = pictures(&network.architecture, 4);
     for (index, layer) in layers.iter().enumerate() {
         let Some(parameter) = layer.parameter.filter(|_| layer.kind != LayerKind::Output) else { continue };
         // Layers above do not matter for this one: a network cut off here runs faster.
@@ -196,7 +213,7 @@ pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Resul
                 *w = o * scale as f32;
             }
             part.weights[..range.end].copy_from_slice(&network.weights[..range.end]);
-            found = spike_rates(&Packed::new(&part, settings.isa)?, settings.time_steps, &images)?[index];
+            found = spike_rates(&Packed::new(&part, isa)?, inputs)?[index];
             if (found / rate - 1.0).abs() < 0.01 {
                 break;
             }
@@ -327,7 +344,12 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
         .collect();
     encoding_times.sort_by(f64::total_cmp);
     let sample: Vec<Vec<f32>> = images.iter().take(8).cloned().collect();
-    let rates = spike_rates(&packed, time_steps, &sample)?;
+    let inputs = Inputs {
+        count: sample.len(),
+        steps: time_steps,
+        show: encoded(&sample, packed.architecture().input(), time_steps),
+    };
+    let rates = spike_rates(&packed, &inputs)?;
     Ok(Report {
         network: network.architecture.to_string(),
         tau: network.leak().to_string(),

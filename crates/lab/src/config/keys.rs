@@ -452,6 +452,15 @@ pub const KEYS: &[Key] = &[
         get: |run| Some(count(run.seed as usize)),
     },
     Key {
+        name: "initial_sha256",
+        group: Group::Training,
+        kind: Kind::Text,
+        help: "SHA-256 of the weights that a run began with, if it was given some; written by leaklab",
+        binds: Binds::Weights,
+        set: |run, _, value| text(value).map(|digest| run.initial_sha256 = Some(digest)),
+        get: |run| run.initial_sha256.clone().map(Value::String),
+    },
+    Key {
         name: "evaluate_every",
         group: Group::Training,
         kind: Kind::AT_LEAST_1,

@@ -109,6 +109,8 @@ pub struct RunConfig {
     pub batch: usize,
     /// Seed of every random number.
     pub seed: u64,
+    /// SHA-256 of the weights that the run began with, if they were given.
+    pub initial_sha256: Option<String>,
     /// Evaluate the test set after every so many epochs (and after the last).
     pub evaluate_every: u64,
     /// Training images evaluated with it.
@@ -196,6 +198,7 @@ impl RunConfig {
             epochs: 1,
             batch: 1,
             seed: 1,
+            initial_sha256: None,
             evaluate_every: 1,
             evaluate_train_images: 0,
             noise: Vec::new(),

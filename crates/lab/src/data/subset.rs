@@ -21,7 +21,7 @@ impl Limits {
     pub const NONE: Limits = Limits { train: None, test: None, validation: 0.0, seed: 0 };
 
     /// Leaves images out.
-    pub(crate) fn apply(&self, dataset: &mut Dataset) -> Result<(), DataError> {
+    pub fn apply(&self, dataset: &mut Dataset) -> Result<(), DataError> {
         let classes = dataset.classes;
         if self.validation > 0.0 {
             hold_out(dataset, self.validation, self.seed)?;

@@ -171,6 +171,11 @@ fn parse_directory(bytes: &[u8], offset: u64, count: u16) -> Result<Vec<Entry>, 
     Ok(entries)
 }
 
+/// A budget that any small archive fits in, for tests.
+pub fn generous() -> Budget {
+    Budget::of(64 << 20)
+}
+
 /// Packs files without compression. The bytes depend on the files alone: entries carry no time of writing.
 pub fn pack(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
     let too_large = |_| "4 GiB and more cannot be written".to_owned();

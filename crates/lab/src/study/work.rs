@@ -170,6 +170,7 @@ impl Work<'_> {
             checkpoint_minutes: self.options.checkpoint_minutes,
             stop_on_divergence: false,
             data_dir: config.data_dir.clone(),
+            initial: None,
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
         let summary = if folder.exists() {

@@ -18,6 +18,7 @@ use crate::run::{self, RunError};
 use leaklab_engine::{InputError, NetworkError};
 use leaklab_record::{RecordError, RunFolder, manifest};
 use session::Session;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// What does not change a run's results.
@@ -31,11 +32,34 @@ pub struct Options {
     pub stop_on_divergence: bool,
     /// Where the data sets are, if not where the run's settings say.
     pub data_dir: Option<PathBuf>,
+    /// Weights that a new run begins with, in place of random ones. A run that is continued has its own.
+    pub initial: Option<Initial>,
+}
+
+/// Weights that a run begins with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Initial {
+    /// All weights, in the order of the network's parameters.
+    pub weights: Vec<f32>,
+}
+
+impl Initial {
+    /// SHA-256 of the weights, which the run's settings keep.
+    pub fn digest(&self) -> String {
+        let bytes: Vec<u8> = self.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+        Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { threads: None, checkpoint_minutes: 10.0, stop_on_divergence: false, data_dir: None }
+        Options {
+            threads: None,
+            checkpoint_minutes: 10.0,
+            stop_on_divergence: false,
+            data_dir: None,
+            initial: None,
+        }
     }
 }
 
@@ -73,6 +97,16 @@ pub enum TrainError {
     /// The training needs more memory than there is.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),
+    /// The initial weights are another network's.
+    #[error("{given} initial weights were given, and network {network} has {needed}")]
+    Initial {
+        /// The network's notation.
+        network: String,
+        /// Weights that were given.
+        given: usize,
+        /// Weights that it has.
+        needed: usize,
+    },
     /// The threads cannot be started.
     #[error("{threads} threads cannot be started: {reason}")]
     Threads {
@@ -105,6 +139,13 @@ pub fn train(
     let mut config = config.clone();
     let (dataset, digest) = run::load_pinned(&run::with_own_data(config.clone(), &folder))?;
     config.data_sha256 = digest;
+    if let Some(initial) = &options.initial {
+        let (given, needed) = (initial.weights.len(), config.network.parameter_count());
+        if given != needed {
+            return Err(TrainError::Initial { network: config.network.to_string(), given, needed });
+        }
+        config.initial_sha256 = Some(initial.digest());
+    }
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {

@@ -89,7 +89,10 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
-                let network = config.initial_network()?;
+                let mut network = config.initial_network()?;
+                if let Some(initial) = &options.initial {
+                    network.weights.clone_from(&initial.weights);
+                }
                 let state = config.optimiser().start(network.weights.len());
                 (network, state, Position { seed: config.seed, ..Position::default() }, None)
             }
