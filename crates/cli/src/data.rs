@@ -6,8 +6,8 @@ use leaklab_engine::encode::{Encoder, Encoding};
 use leaklab_engine::noise::{Noise, NoiseError, NoiseSetting, Scenario, Severities};
 use leaklab_lab::data::fetch::{self, Event};
 use leaklab_lab::data::{
-    DATASETS, DataError, Info, Limits, Normalisation, Normaliser, Presentation, Source, load, location,
-    sheet, table, verify,
+    Binning, DATASETS, DataError, Info, Normalisation, Normaliser, Presentation, Recordings, Source,
+    event_sheet, load_complete, location, sheet, table, verify,
 };
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -53,7 +53,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Draw a contact sheet: labelled images as pixels and as the network sees them.
+    /// Draw a contact sheet: labelled images as pixels and as the network sees them, or recordings of an event
+    /// camera added up over time and as a raster of column against time.
     Show(Show),
 }
 
@@ -78,12 +79,18 @@ struct Show {
     /// Images of each class.
     #[arg(long, default_value_t = 2, value_name = "IMAGES", value_parser = clap::value_parser!(u16).range(1..=100))]
     per_class: u16,
-    /// Encoder: signed, unsigned.
-    #[arg(long, default_value = "signed")]
-    encoder: String,
-    /// Normalisation: per-image, per-channel.
-    #[arg(long, default_value = "per-image")]
-    normalise: String,
+    /// Encoder of images: signed (default), unsigned.
+    #[arg(long)]
+    encoder: Option<String>,
+    /// Normalisation of images: per-image (default), per-channel.
+    #[arg(long)]
+    normalise: Option<String>,
+    /// Microseconds of a step of recordings; equal parts of each recording if not said.
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..))]
+    step_us: Option<u64>,
+    /// Squares of so many pixels a side of recordings become one.
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1..=64))]
+    downsample: Option<u64>,
     /// Show training images in place of test images.
     #[arg(long)]
     train: bool,
@@ -117,7 +124,15 @@ fn find(name: &str) -> Result<&'static Info, Box<dyn std::error::Error>> {
 fn state(info: &Info, folder: &Path) -> (bool, String) {
     match info.source {
         Source::Embedded => (true, "in the program".to_owned()),
-        Source::Own => (false, "give its folder with --data-dir".to_owned()),
+        Source::Own => (false, "say where it is with --data-dir".to_owned()),
+        Source::ByHand => {
+            let places = [folder.join(info.name), folder.to_owned()];
+            let there = |place: &&PathBuf| place.join("Train").is_dir() || place.join("Train.zip").is_file();
+            match places.iter().find(there) {
+                Some(place) => (true, place.display().to_string()),
+                None => (false, format!("download it from {}", info.homepage)),
+            }
+        }
         Source::Files(_) => match info.place(folder) {
             Some(place) => (true, place.display().to_string()),
             None => (false, format!("leaklab data fetch {}", info.name)),
@@ -177,8 +192,15 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
         }
         Source::Own => {
             return Err(usage(format!(
-                "'{}' is your own; give its folder with --data-dir where it is used",
+                "'{}' is your own; say where it is with --data-dir where it is used",
                 info.name
+            )));
+        }
+        Source::ByHand => {
+            return Err(usage(format!(
+                "'{}' has no address that a program can download; get Train.zip and Test.zip from {} and name \
+                 their folder with --data-dir",
+                info.name, info.homepage
             )));
         }
     }
@@ -256,6 +278,7 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
     let (train, test) =
         (dataset.train.class_counts(dataset.classes), dataset.test.class_counts(dataset.classes));
     let means = dataset.train.channel_means(dataset.shape);
+    let events = [&dataset.train, &dataset.test].map(|split| split.recordings().map(Recordings::events));
     if json {
         let rows: Vec<Value> = findings
             .iter()
@@ -265,7 +288,8 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
         println!(
             "{}",
             json!({ "name": name, "right": wrong == 0, "findings": rows, "classes": classes,
-            "train_counts": train, "test_counts": test, "train_channel_means": means })
+            "train_counts": train, "test_counts": test, "train_channel_means": means,
+            "train_events": events[0], "test_events": events[1] })
         );
     } else {
         for finding in &findings {
@@ -277,7 +301,10 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
             println!("{}: {} {verdict}", finding.what, finding.found);
         }
         println!("images per class: train {train:?}, test {test:?}");
-        println!("channel means of the training images: {means:.8?}");
+        match events {
+            [Some(train), Some(test)] => println!("events: train {train}, test {test}"),
+            _ => println!("channel means of the training images: {means:.8?}"),
+        }
     }
     match wrong {
         0 => Ok(()),
@@ -297,17 +324,31 @@ fn noise(arguments: &Show) -> Result<Option<NoiseSetting>, NoiseError> {
 }
 
 fn show(arguments: &Show) -> Outcome {
-    find(&arguments.name)?;
-    let encoder: Encoder = arguments.encoder.parse().map_err(usage)?;
-    let normalisation: Normalisation =
-        arguments.normalise.parse().map_err(|error: DataError| usage(error))?;
+    let events = find(&arguments.name)?.has_events();
+    let of_images = arguments.encoder.is_some() || arguments.normalise.is_some();
+    let of_events = arguments.step_us.is_some() || arguments.downsample.is_some();
+    if (events && of_images) || (!events && of_events) {
+        return Err(usage(
+            "--encoder and --normalise are for images, --step-us and --downsample for recordings of events",
+        ));
+    }
+    let encoder: Encoder = arguments.encoder.as_deref().unwrap_or("signed").parse().map_err(usage)?;
+    let normalisation = arguments.normalise.as_deref().unwrap_or("per-image");
+    let normalisation: Normalisation = normalisation.parse().map_err(|error: DataError| usage(error))?;
     let encoding = Encoding { encoder, ..Encoding::clean(arguments.time_steps.into()) };
-    let encoding = encoding.with_noise(noise(arguments).map_err(usage)?);
-    let dataset = load(&arguments.name, arguments.data_dir.as_deref(), &Limits::NONE)?;
+    let noise = noise(arguments).map_err(usage)?;
+    let binning = Binning {
+        time_steps: arguments.time_steps.into(),
+        step_us: arguments.step_us,
+        downsample: arguments.downsample.unwrap_or(1) as usize,
+    };
+    let dataset = load_complete(&arguments.name, arguments.data_dir.as_deref(), &binning)?;
     let normaliser = Normaliser::new(normalisation, &dataset);
     let presentation = Presentation::new(&dataset, normaliser, encoding, arguments.seed);
+    let presentation = presentation.noisy(noise).map_err(usage)?;
     let split = if arguments.train { &dataset.train } else { &dataset.test };
-    let sheet = sheet::draw(&dataset, split, &presentation, arguments.per_class.into());
+    let draw = if events { event_sheet::draw } else { sheet::draw };
+    let sheet = draw(&dataset, split, &presentation, arguments.per_class.into());
     let bytes = sheet::png(&sheet)?;
     leaklab_record::atomic::write(&arguments.out, &bytes)
         .map_err(|e| format!("{}: {e}", arguments.out.display()))?;

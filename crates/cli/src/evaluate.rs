@@ -77,8 +77,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let dataset = run.dataset()?;
     let pool = threads(arguments.threads)?;
     let isa = arguments.isa.unwrap_or_else(Isa::best);
-    let mut presentation = presentation(&run.config, &dataset).with_isa(isa);
-    presentation.encoding = presentation.encoding.with_noise(noise);
+    let presentation = presentation(&run.config, &dataset).with_isa(isa).noisy(noise).map_err(usage)?;
     let split = if arguments.train { &dataset.train } else { &dataset.test };
     let mut images = Images::new(false);
     let mut measure = |network: &Network| -> Result<Evaluation, Box<dyn std::error::Error>> {

@@ -34,7 +34,11 @@ pub struct Arguments {
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     settings: Vec<String>,
-    /// Folder that holds the data sets.
+    /// Hold out this share of the training images, chosen by seed, and report accuracy on them: settings can be
+    /// chosen so without looking at the test images.
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume")]
+    select: Option<String>,
+    /// Folder that holds the data sets, or the folder or file of your own.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
@@ -70,6 +74,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         stop_on_divergence: arguments.stop_on_divergence,
         data_dir: arguments.data_dir.clone(),
         isa: arguments.isa.unwrap_or_else(Isa::best),
+        initial: None,
     };
     let style = Style::choose(arguments.quiet, arguments.json);
     let mut progress = Progress::new(style);
@@ -104,6 +109,9 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
     if let Some(dataset) = &arguments.dataset {
         settings.set("dataset", dataset.as_str());
     }
+    if let Some(share) = &arguments.select {
+        settings.assign(&format!("validation={share}"))?;
+    }
     if let Some(tau) = arguments.tau {
         settings.set("tau", tau.steps());
     }
@@ -134,16 +142,18 @@ fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
         let notices = &summary.notices;
         let value = serde_json::json!({
             "event": word, "run": run.to_string(), "epochs": summary.epochs, "last": summary.last,
-            "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices, "machine": Machine::here(isa),
+            "best_epoch": summary.best_epoch, "best_accuracy": summary.best_accuracy, "health": notices,
+            "validation": summary.validation, "machine": Machine::here(isa),
         });
         println!("{value}");
     }
     match summary.outcome {
         train::Outcome::Finished => {
             if matches!(style, Style::Bar | Style::Plain) {
+                let which = if summary.validation > 0.0 { "validation" } else { "test" };
                 let accuracy = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy =
-                    accuracy.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
+                    accuracy.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));
                 println!("{run}: {} epochs{accuracy}", summary.epochs);
             }
             Ok(())

@@ -5,6 +5,7 @@
 //! compare every bit.
 
 mod lanes;
+pub mod recording;
 pub mod twin;
 
 use crate::noise::{Noise, NoiseSetting, Scenario};
@@ -12,6 +13,7 @@ use crate::philox::{Purpose, Stream};
 use crate::simd::{self, Isa};
 use crate::spikes::{Input, Shape, Spikes};
 use lanes::{Draws, Real, Ternary};
+use recording::Polarity;
 use std::fmt;
 use std::str::FromStr;
 
@@ -106,7 +108,7 @@ pub fn encode(
         replace_pixels(&mut replaced, shape, value);
     };
     // What the noise changes: the image, a neuron's value before or after encoding, or the spikes.
-    let (mut pixel_noise, mut channel_noise, mut deletion, mut jitter) = (None, None, 0.0, None);
+    let (mut pixel_noise, mut channel_noise, mut deletion, mut sensor) = (None, None, 0.0, None);
     if let Some(setting) = encoding.noise.filter(|setting| setting.level() > 0.0) {
         let level = setting.level();
         match setting.noise() {
@@ -115,7 +117,9 @@ pub fn encode(
                 Scenario::Channel => channel_noise = Some(setting),
             },
             Noise::Deletion => deletion = level,
-            Noise::Jitter => jitter = Some(level),
+            Noise::Jitter | Noise::Background | Noise::HotPixel | Noise::PolarityFlip => {
+                sensor = Some(setting)
+            }
             Noise::StuckPixel => replace(&|pixel| stuck_value(seed, pixel, level)),
             Noise::SaltAndPepper => replace(&|pixel| salt_and_pepper_value(draws.noise, pixel, level)),
         }
@@ -135,8 +139,8 @@ pub fn encode(
         encoding.isa,
         Ternary { image, shape, steps, unsigned, pixel_noise, deletion, draws, spikes },
     );
-    if let Some(level) = jitter {
-        move_spikes(spikes, shape, draws.noise, level);
+    if let Some(setting) = sensor {
+        recording::disturb(spikes, shape, Polarity::Sign, setting, seed, draws.noise);
     }
 }
 
@@ -185,31 +189,4 @@ fn stuck_value(seed: u64, pixel: u32, level: f32) -> Option<f32> {
 fn salt_and_pepper_value(noise: Stream, pixel: u32, level: f32) -> Option<f32> {
     let u = noise.uniform(0, pixel);
     (u < level).then_some(if u < 0.5 * level { 1.0 } else { -1.0 })
-}
-
-/// Moves every spike in time by its own normal number of steps.
-fn move_spikes(spikes: &mut Spikes, shape: Shape, noise: Stream, level: f32) {
-    let (steps, words) = (spikes.steps(), spikes.words_per_step());
-    let mut before = Vec::new();
-    for pixel in 0..shape.pixels() {
-        let train = &mut spikes.words_mut()[pixel * steps * words..][..steps * words];
-        before.clear();
-        before.extend_from_slice(train);
-        train.fill(0);
-        for step in 0..steps {
-            for (word, &bits) in before[step * words..][..words].iter().enumerate() {
-                let mut left = bits;
-                while left != 0 {
-                    let bit = left.trailing_zeros() as usize;
-                    left &= left - 1;
-                    let channel = (64 * word + bit) % shape.channels;
-                    let neuron = (channel * shape.pixels() + pixel) as u32;
-                    let to = step as f32 + (level * noise.normal(step as u32, neuron)).round();
-                    if to >= 0.0 && to < steps as f32 {
-                        train[to as usize * words + word] |= 1 << bit;
-                    }
-                }
-            }
-        }
-    }
 }

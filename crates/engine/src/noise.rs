@@ -44,6 +44,14 @@ kinds! {
     StuckPixel,
     /// A fraction level of the pixels, others in each image, shows white (+1) or black (-1) at every step.
     SaltAndPepper,
+    /// A neuron that is silent at a step fires with probability level: the background activity of an event
+    /// sensor. Of encoded images one half of these spikes is positive.
+    Background,
+    /// A fraction level of the pixels, the same ones for every image of a seed, fires at every step: half of
+    /// them in the first polarity (encoded images: +1 in all channels), half in the last (-1).
+    HotPixel,
+    /// A spike has the other polarity (encoded images: the other sign) with probability level.
+    PolarityFlip,
 }
 
 /// Where noise acts (the paper's scenarios 1 and 2).
@@ -71,7 +79,7 @@ pub type Levels = [f32; 8];
 pub const HIGHEST_SEVERITY: usize = 8;
 
 /// Each noise in each scenario it has, with the default levels of severities 1 to 8.
-pub const SEVERITIES: [(Noise, Scenario, Levels); 8] = [
+pub const SEVERITIES: [(Noise, Scenario, Levels); 11] = [
     (Noise::Gaussian, Scenario::Pixel, [0.1, 0.3, 0.6, 1.0, 1.6, 2.4, 3.5, 5.0]),
     (Noise::Gaussian, Scenario::Channel, [0.1, 0.3, 0.6, 1.0, 1.7, 2.8, 4.5, 7.0]),
     (Noise::Impulse, Scenario::Pixel, [0.05, 0.15, 0.35, 0.65, 1.0, 1.3, 1.6, 1.9]),
@@ -80,6 +88,9 @@ pub const SEVERITIES: [(Noise, Scenario, Levels); 8] = [
     (Noise::Jitter, Scenario::Channel, [1.0, 5.0, 15.0, 30.0, 60.0, 100.0, 180.0, 300.0]),
     (Noise::StuckPixel, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
     (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.18, 0.3, 0.45, 0.6]),
+    (Noise::Background, Scenario::Channel, [0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3]),
+    (Noise::HotPixel, Scenario::Channel, [0.005, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.3]),
+    (Noise::PolarityFlip, Scenario::Channel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5]),
 ];
 
 // Every kind has a row of levels.
@@ -140,6 +151,9 @@ impl Noise {
             Noise::Jitter => "jitter",
             Noise::StuckPixel => "stuck-pixel",
             Noise::SaltAndPepper => "salt-and-pepper",
+            Noise::Background => "background",
+            Noise::HotPixel => "hot-pixel",
+            Noise::PolarityFlip => "polarity-flip",
         }
     }
 
@@ -152,6 +166,9 @@ impl Noise {
             Noise::Jitter => "jitter of spike times",
             Noise::StuckPixel => "stuck pixels",
             Noise::SaltAndPepper => "salt-and-pepper noise",
+            Noise::Background => "background activity",
+            Noise::HotPixel => "hot pixels",
+            Noise::PolarityFlip => "flips of polarity",
         }
     }
 
@@ -164,6 +181,9 @@ impl Noise {
             Noise::Jitter => "standard deviation (steps)",
             Noise::StuckPixel => "fraction of pixels stuck",
             Noise::SaltAndPepper => "fraction of pixels replaced",
+            Noise::Background => "probability of a false spike (per neuron and step)",
+            Noise::HotPixel => "fraction of pixels that always fire",
+            Noise::PolarityFlip => "probability of the other polarity",
         }
     }
 
@@ -180,7 +200,23 @@ impl Noise {
     fn level_range(self) -> &'static str {
         match self {
             Noise::Gaussian | Noise::Impulse | Noise::Jitter => "a finite number of 0 or more",
-            Noise::Deletion | Noise::StuckPixel | Noise::SaltAndPepper => "a fraction from 0 to 1",
+            Noise::Deletion
+            | Noise::StuckPixel
+            | Noise::SaltAndPepper
+            | Noise::Background
+            | Noise::HotPixel
+            | Noise::PolarityFlip => "a fraction from 0 to 1",
+        }
+    }
+
+    /// Whether it acts on spikes alone, so that recordings of an event camera can have it too. The others
+    /// act on pixels, or make real values of spikes.
+    pub fn acts_on_events(self) -> bool {
+        match self {
+            Noise::Deletion | Noise::Jitter | Noise::Background | Noise::HotPixel | Noise::PolarityFlip => {
+                true
+            }
+            Noise::Gaussian | Noise::Impulse | Noise::StuckPixel | Noise::SaltAndPepper => false,
         }
     }
 }
@@ -233,7 +269,12 @@ impl NoiseSetting {
         }
         let most = match noise {
             Noise::Gaussian | Noise::Impulse | Noise::Jitter => f32::MAX,
-            Noise::Deletion | Noise::StuckPixel | Noise::SaltAndPepper => 1.0,
+            Noise::Deletion
+            | Noise::StuckPixel
+            | Noise::SaltAndPepper
+            | Noise::Background
+            | Noise::HotPixel
+            | Noise::PolarityFlip => 1.0,
         };
         if !(0.0..=most).contains(&level) {
             return Err(NoiseError::Level { noise, level });
@@ -333,7 +374,10 @@ mod tests {
             Noise::Deletion => Some(Noise::Jitter),
             Noise::Jitter => Some(Noise::StuckPixel),
             Noise::StuckPixel => Some(Noise::SaltAndPepper),
-            Noise::SaltAndPepper => None,
+            Noise::SaltAndPepper => Some(Noise::Background),
+            Noise::Background => Some(Noise::HotPixel),
+            Noise::HotPixel => Some(Noise::PolarityFlip),
+            Noise::PolarityFlip => None,
         };
         let kinds: Vec<Noise> = std::iter::successors(Some(Noise::Gaussian), |&noise| next(noise)).collect();
         assert_eq!(kinds, Noise::ALL);

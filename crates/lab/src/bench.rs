@@ -5,14 +5,15 @@
 //! training three times (forward, gradient of the spikes, gradient of the weights; the first layer's input
 //! needs no gradient).
 
-use crate::calibrate::{CalibrationError, Shown, rates, scale_to_rates};
+use crate::calibrate::{CalibrationError, rates, scale_to_rates};
+use crate::evaluate::Inputs;
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::simd::add_random_rows;
 use leaklab_engine::{
-    Architecture, Gradient, Input, InputError, Isa, Masks, Network, NetworkError, Packed, Scratch, infer,
-    train_batch,
+    Architecture, Gradient, Input, InputError, Isa, Masks, Network, NetworkError, Packed, Scratch, Shape,
+    infer, train_batch,
 };
 use serde::Serialize;
 use std::time::Instant;
@@ -145,16 +146,18 @@ pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
         .collect()
 }
 
+/// Shows pictures through the encoder.
+fn encoded(images: &[Vec<f32>], shape: Shape, steps: usize) -> impl Fn(usize, &mut Input) + Sync + '_ {
+    move |i, input| encode(&images[i], shape, &Encoding::clean(steps), 0, 0, i as u32, input)
+}
+
 /// Scales the weights layer by layer until every hidden conv and fully connected layer fires at `rate`.
 pub fn calibrate(network: &mut Network, rate: f64, settings: &Settings) -> Result<(), BenchError> {
-    let images = pictures(&network.architecture, 4);
-    let (shape, time_steps) = (network.architecture.input(), settings.time_steps);
-    let show = |i: usize, input: &mut Input| {
-        encode(&images[i], shape, &Encoding::clean(time_steps), 0, 0, i as u32, input);
-    };
+    let (images, steps) = (pictures(&network.architecture, 4), settings.time_steps);
+    let show = encoded(&images, network.architecture.input(), steps);
+    let inputs = Inputs { count: images.len(), steps, show };
     let wanted = vec![rate; network.architecture.hidden().len()];
-    let shown = Shown { images: images.len(), time_steps, show: &show };
-    Ok(scale_to_rates(network, &wanted, &shown, settings.isa)?)
+    Ok(scale_to_rates(network, &wanted, &inputs, settings.isa)?)
 }
 
 fn median_timing(mut seconds: Vec<f64>, operations: f64, ceiling: f64) -> Timing {
@@ -269,7 +272,8 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
         })
         .collect();
     encoding_times.sort_by(f64::total_cmp);
-    let rates = rates(&packed, &Shown { images: images.len().min(8), time_steps, show: &show })?;
+    let show = encoded(images, packed.architecture().input(), time_steps);
+    let rates = rates(&packed, &Inputs { count: images.len().min(8), steps: time_steps, show })?;
     Ok(Report {
         network: network.architecture.to_string(),
         tau: network.leak().to_string(),

@@ -1,5 +1,6 @@
 //! Weights scaled layer by layer until each hidden layer fires at a wanted rate.
 
+use crate::evaluate::Inputs;
 use leaklab_engine::{
     Architecture, Input, InputError, Isa, LayerKind, Network, NetworkError, Packed, Scratch, infer,
 };
@@ -34,27 +35,20 @@ pub enum CalibrationError {
     },
 }
 
-/// Images that a network is shown: how many, and how each becomes spikes.
-pub struct Shown<'a> {
-    /// Number of images.
-    pub images: usize,
-    /// Time steps.
-    pub time_steps: usize,
-    /// Encodes an image.
-    pub show: &'a (dyn Fn(usize, &mut Input) + Sync),
-}
-
 /// Mean spikes per neuron and step of each hidden layer.
-pub fn rates(packed: &Packed, shown: &Shown) -> Result<Vec<f64>, InputError> {
+pub fn rates(
+    packed: &Packed,
+    shown: &Inputs<impl Fn(usize, &mut Input) + Sync>,
+) -> Result<Vec<f64>, InputError> {
     let hidden = packed.architecture().hidden().len();
     let scratch = Scratch::default();
-    let counts = infer(packed, shown.time_steps, shown.images, &scratch, shown.show, |_, trace| {
+    let counts = infer(packed, shown.steps, shown.count, &scratch, &shown.show, |_, trace| {
         (0..hidden).map(|layer| trace.spikes(layer).count()).collect::<Vec<u64>>()
     })?;
     let neurons = packed.architecture().hidden().iter().map(|layer| layer.output.neurons());
     let rate = |(layer, neurons): (usize, usize)| {
         let spikes: u64 = counts.iter().map(|c| c[layer]).sum();
-        spikes as f64 / (neurons * shown.time_steps * shown.images) as f64
+        spikes as f64 / (neurons * shown.steps * shown.count) as f64
     };
     Ok(neurons.enumerate().map(rate).collect())
 }
@@ -64,7 +58,7 @@ pub fn rates(packed: &Packed, shown: &Shown) -> Result<Vec<f64>, InputError> {
 pub fn scale_to_rates(
     network: &mut Network,
     wanted: &[f64],
-    shown: &Shown,
+    shown: &Inputs<impl Fn(usize, &mut Input) + Sync>,
     isa: Isa,
 ) -> Result<(), CalibrationError> {
     let layers = network.architecture.layers().to_vec();

@@ -3,7 +3,7 @@
 use crate::analysis::statistics::{self, Estimate};
 use crate::data::present;
 use crate::data::{Dataset, Presentation, Split};
-use leaklab_engine::{Architecture, InputError, LayerKind, Packed, Scratch, Trace, infer};
+use leaklab_engine::{Architecture, Input, InputError, LayerKind, Packed, Scratch, Trace, infer};
 use leaklab_record::metrics::LayerEpoch;
 use rayon::ThreadPool;
 
@@ -94,28 +94,40 @@ pub fn evaluate(
     pool: &ThreadPool,
     progress: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Option<Evaluation>, InputError> {
-    let hidden = architecture.hidden().len();
-    let steps = presentation.encoding.time_steps;
+    let show = |i: usize, input: &mut Input| {
+        presentation.show(split, i, EVALUATION_EPOCH, &mut present::Scratch::default(), input);
+    };
+    let inputs = Inputs { count: split.len(), steps: presentation.encoding.time_steps, show };
+    evaluate_inputs(packed, architecture, &inputs, |i| split.label(i), pool, progress)
+}
+
+/// What a network is shown, one input after the other.
+pub struct Inputs<S> {
+    /// How many.
+    pub count: usize,
+    /// Time steps of each.
+    pub steps: usize,
+    /// Writes the input of an index.
+    pub show: S,
+}
+
+/// The same for any inputs; `label` gives the class of an index.
+pub fn evaluate_inputs(
+    packed: &Packed,
+    architecture: &Architecture,
+    inputs: &Inputs<impl Fn(usize, &mut Input) + Sync>,
+    label: impl Fn(usize) -> usize + Sync,
+    pool: &ThreadPool,
+    progress: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<Evaluation>, InputError> {
+    let (hidden, steps) = (architecture.hidden().len(), inputs.steps);
     let (mut sums, scratch) = (Sums::new(architecture), Scratch::default());
-    for start in (0..split.len()).step_by(CHUNK) {
-        let count = CHUNK.min(split.len() - start);
+    for start in (0..inputs.count).step_by(CHUNK) {
+        let count = CHUNK.min(inputs.count - start);
         let measured = pool.install(|| {
-            infer(
-                packed,
-                steps,
-                count,
-                &scratch,
-                |i, input| {
-                    presentation.show(
-                        split,
-                        start + i,
-                        EVALUATION_EPOCH,
-                        &mut present::Scratch::default(),
-                        input,
-                    );
-                },
-                |i, trace| Measured::of(trace, split.label(start + i), hidden),
-            )
+            let show = |i: usize, input: &mut Input| (inputs.show)(start + i, input);
+            let measure = |i: usize, trace: &Trace| Measured::of(trace, label(start + i), hidden);
+            infer(packed, steps, count, &scratch, show, measure)
         })?;
         measured.iter().for_each(|image| sums.add(image));
         if !progress(start + count) {

@@ -17,6 +17,15 @@ pub const SATURATED: f64 = 0.9;
 /// batch if that was larger, has diverged.
 pub const DIVERGED: f64 = 4.0;
 
+/// A test accuracy whose excess over chance is this share of the best epoch's, or less, has collapsed.
+pub const COLLAPSED: f64 = 0.5;
+/// Only a network that was at least this far above chance can collapse.
+pub const LEARNED: f64 = 0.2;
+
+/// What a gradient of exactly zero means, for notices and warnings.
+pub const NO_GRADIENT: &str = "the gradient of every weight is exactly zero, so nothing can be learnt: no \
+                               hidden neuron comes near its threshold";
+
 /// What has been noticed so far; nothing is said twice in a row.
 #[derive(Debug, Clone)]
 pub struct Health {
@@ -115,6 +124,33 @@ impl Health {
         self.notice(epoch, Trouble::Diverged, Vec::new(), message, advice)
     }
 
+    /// Looks at a batch's gradient.
+    pub fn gradient(&mut self, epoch: u64, gradients: &[f32]) -> Vec<Notice> {
+        if gradients.iter().any(|&g| g != 0.0) {
+            return Vec::new();
+        }
+        let advice = "try a lower v_th, a larger tau, or another seed of the initial weights";
+        self.notice(epoch, Trouble::NoGradient, Vec::new(), NO_GRADIENT.to_owned(), advice)
+    }
+
+    /// Looks at an epoch's test accuracy beside the best one so far.
+    pub fn accuracy(&mut self, epoch: u64, classes: usize, best: (u64, f64), now: f64) -> Vec<Notice> {
+        let chance = 1.0 / classes as f64;
+        let (had, has) = (best.1 - chance, now - chance);
+        if had < LEARNED || has > COLLAPSED * had {
+            return Vec::new();
+        }
+        let message = format!(
+            "accuracy has collapsed: {:.1} % after epoch {}, {:.1} % now; the weights of that epoch are kept",
+            100.0 * best.1,
+            best.0,
+            100.0 * now
+        );
+        let advice =
+            "take these with --best, and try a lower learning_rate or a schedule that lowers it earlier";
+        self.notice(epoch, Trouble::Collapsed, Vec::new(), message, advice)
+    }
+
     /// The loss, a gradient or a weight is not a number any more.
     pub fn non_finite(&mut self, epoch: u64) -> Vec<Notice> {
         let message =
@@ -157,4 +193,32 @@ fn describe(layers: &[(String, f64)]) -> (Vec<String>, String) {
         _ => texts.concat(),
     };
     (layers.iter().map(|(name, _)| name.clone()).collect(), list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leaklab_engine::Tau;
+
+    fn health() -> Health {
+        Health::new(Leak::uniform(Tau::INFINITE), Vec::new(), 0.0)
+    }
+
+    #[test]
+    fn a_collapse_is_told_once() {
+        let mut health = health();
+        assert!(health.accuracy(2, 10, (1, 0.81), 0.5).is_empty());
+        let notices = health.accuracy(3, 10, (1, 0.81), 0.285);
+        assert_eq!(notices[0].kind, Trouble::Collapsed);
+        assert!(notices[0].message.contains("81.0 % after epoch 1, 28.5 % now"), "{}", notices[0].message);
+        assert!(health.accuracy(4, 10, (1, 0.81), 0.2).is_empty(), "told already");
+        // What never learned cannot collapse.
+        assert!(health.accuracy(5, 10, (1, 0.25), 0.1).is_empty());
+    }
+
+    #[test]
+    fn only_a_gradient_of_zeros_is_none() {
+        assert!(health().gradient(1, &[0.0, 1e-30]).is_empty());
+        assert_eq!(health().gradient(1, &[0.0, -0.0])[0].kind, Trouble::NoGradient);
+    }
 }

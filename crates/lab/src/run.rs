@@ -55,9 +55,23 @@ pub enum RunError {
         /// The data set.
         dataset: String,
     },
+    /// The data are not those that the settings name.
+    #[error(
+        "data set {dataset} is not the one that the settings name: its content has SHA-256 {found}, and data_sha256 is \
+         {expected}; put the right data back, or train a new run"
+    )]
+    OtherContent {
+        /// The data set.
+        dataset: String,
+        /// Digest of its content.
+        found: String,
+        /// What the settings say.
+        expected: String,
+    },
     /// The data set does not fit the network.
     #[error(
-        "network {network} takes {network_shape} and tells {network_classes} classes, but data set {dataset} has {data_shape} and {data_classes}"
+        "network {network} takes {network_shape} and tells {network_classes} classes, but data set {dataset} has \
+         {data_shape} and {data_classes}; a network for it begins with {data_shape}- and ends with -{data_classes}o"
     )]
     Fit {
         /// The network's notation.
@@ -148,18 +162,39 @@ pub(crate) fn previous_used(reason: &RecordError) -> String {
 pub fn read_config(folder: &RunFolder) -> Result<RunConfig, RunError> {
     let path = folder.run_toml();
     Manifest::read(&path)?;
-    Ok(RunConfig::load(&path, &[])?)
+    Ok(with_own_data(RunConfig::load(&path, &[])?, folder))
+}
+
+/// The settings of a run that looks for its data beside itself, where they are and nothing else is said.
+pub(crate) fn with_own_data(mut config: RunConfig, folder: &RunFolder) -> RunConfig {
+    let beside = || data::location::beside(&config.dataset, folder);
+    config.data_dir = config.data_dir.clone().or_else(beside);
+    config
 }
 
 /// Loads the data set of a run and checks that the network fits it.
 pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
+    load_pinned(config).map(|(dataset, _)| dataset)
+}
+
+/// The same, with the digest that pins the data: that of the settings, or of what the user's own data hold.
+pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>), RunError> {
     let limits = Limits {
         train: config.train_limit,
         test: config.test_limit,
         validation: config.validation,
         seed: SUBSET_SEED,
     };
-    let dataset = data::load(&config.dataset, config.data_dir.as_deref(), &limits)?;
+    let mut dataset = data::load_complete(&config.dataset, config.data_dir.as_deref(), &config.binning())?;
+    let own = data::table::find(&config.dataset)?.source == data::Source::Own;
+    let digest = (own || config.data_sha256.is_some()).then(|| dataset.digest());
+    if let (Some(expected), Some(found)) = (&config.data_sha256, &digest)
+        && expected != found
+    {
+        let (found, expected) = (found.clone(), expected.clone());
+        return Err(RunError::OtherContent { dataset: dataset.name, found, expected });
+    }
+    limits.apply(&mut dataset)?;
     let (input, classes) = (config.network.input(), config.network.classes());
     if input != dataset.shape || classes != dataset.classes {
         let text = |s: leaklab_engine::Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
@@ -172,7 +207,7 @@ pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
             data_classes: dataset.classes,
         });
     }
-    Ok(dataset)
+    Ok((dataset, digest))
 }
 
 /// The settings of one kind that a checkpoint was made with and that are others now, in words.

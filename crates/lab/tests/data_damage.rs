@@ -1,4 +1,4 @@
-//! Damaged files: 16,000 mutations of good ones through every reader, in a process that may use little
+//! Damaged files: 30,000 mutations of good ones through every reader, in a process that may use little
 //! memory.
 //!
 //! An error is fine, and so is success where the damage hit only pixels; a panic or a huge allocation is not.
@@ -7,13 +7,18 @@ mod support;
 
 use leaklab_engine::Shape;
 use leaklab_engine::philox::{Purpose, Stream};
-use leaklab_lab::data::{Flaw, Limits, cifar10, idx, image_folder, load, svhn};
-use std::io::Write;
+use leaklab_lab::data::{
+    Binning, Flaw, Limits, cifar10, event_file, idx, image_folder, load, nmnist, npy, svhn,
+    zip::{self, Archive},
+};
+use std::io::{Cursor, Write};
 use support::mutate;
 
 const GREY: Shape = Shape { channels: 1, height: 28, width: 28 };
 const COLOUR: Shape = Shape { channels: 3, height: 32, width: 32 };
-const MUTATIONS: usize = 2000;
+const SENSOR: Shape = Shape { channels: 2, height: 34, width: 34 };
+const BINNING: Binning = Binning { time_steps: 10, step_us: None, downsample: 1 };
+const MUTATIONS: usize = 2500;
 
 fn records() -> Vec<u8> {
     (0..3 * 3073).map(|i| if i % 3073 == 0 { 7 } else { (i % 256) as u8 }).collect()
@@ -45,6 +50,80 @@ fn picture(format: image::ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
+fn recording() -> Vec<u8> {
+    (0..400u32)
+        .flat_map(|i| {
+            let [_, high, middle, low] = (700 * i).to_be_bytes();
+            [(i % 34) as u8, (i / 12) as u8, high | if i % 3 == 0 { 0x80 } else { 0 }, middle, low]
+        })
+        .collect()
+}
+
+/// An archive of arrays of 32-bit numbers.
+fn archive(arrays: &[(String, Vec<usize>, Vec<i32>)]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npz");
+    let plain = arrays.iter().map(|(name, shape, values)| {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        (name.as_str(), "<i4", shape.clone(), bytes)
+    });
+    npy::write(&path, plain.collect()).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn event_lists() -> Vec<u8> {
+    let mut arrays = Vec::new();
+    for part in ["train", "test"] {
+        let row = |name: &str, values: Vec<i32>| (format!("{part}_{name}"), vec![values.len()], values);
+        arrays.push(row("t", (0..60).map(|i| i % 20 * 50).collect()));
+        arrays.push(row("x", (0..60).map(|i| i % 8).collect()));
+        arrays.push(row("y", (0..60).map(|i| i % 6).collect()));
+        arrays.push(row("p", (0..60).map(|i| i % 2).collect()));
+        arrays.push(row("offsets", vec![0, 20, 40, 60]));
+        arrays.push(row("labels", vec![0, 1, 0]));
+    }
+    archive(&arrays)
+}
+
+fn event_frames() -> Vec<u8> {
+    let mut arrays = Vec::new();
+    for part in ["train", "test"] {
+        let frames = (0..2 * 3 * 2 * 2 * 2).map(|i| i % 2).collect();
+        arrays.push((format!("{part}_events"), vec![2, 3, 2, 2, 2], frames));
+        arrays.push((format!("{part}_labels"), vec![2], vec![0, 1]));
+    }
+    archive(&arrays)
+}
+
+/// The files of an archive one after the other, each behind its length: damage to these passes every checksum
+/// and reaches the arrays themselves.
+fn bare(archive: &[u8]) -> Vec<u8> {
+    let mut opened = Archive::open(Cursor::new(archive)).unwrap();
+    let mut bytes = Vec::new();
+    for entry in opened.entries.clone() {
+        let data = opened.read(&entry, &mut zip::generous()).unwrap();
+        for part in [entry.name.as_bytes(), &data] {
+            bytes.extend((part.len() as u16).to_le_bytes());
+            bytes.extend(part);
+        }
+    }
+    bytes
+}
+
+/// Packs what [`bare`] laid out and reads it as events.
+fn read_bare(bytes: &[u8]) -> Result<(), Flaw> {
+    let (mut parts, mut rest) = (Vec::new(), bytes);
+    while rest.len() >= 2 && parts.len() < 40 {
+        let length = usize::from(u16::from_le_bytes([rest[0], rest[1]])).min(rest.len() - 2);
+        parts.push(rest[2..2 + length].to_vec());
+        rest = &rest[2 + length..];
+    }
+    let files =
+        parts.chunks_exact(2).map(|pair| (String::from_utf8_lossy(&pair[0]).into_owned(), pair[1].clone()));
+    let packed = zip::pack(&files.collect::<Vec<_>>()).map_err(|reason| Flaw::new(0, reason))?;
+    event_file::read(Cursor::new(&packed), packed.len() as u64, &BINNING).map(drop)
+}
+
 type Reader = fn(&[u8]) -> Result<(), Flaw>;
 
 /// Every reader with a good file.
@@ -61,6 +140,12 @@ fn readers() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("svhn plain", include_bytes!("fixtures/svhn-plain.mat").to_vec(), |b| svhn::parse(b).map(drop)),
         ("png", picture(image::ImageFormat::Png), |b| image_folder::parse(b, COLOUR).map(drop)),
         ("jpeg", picture(image::ImageFormat::Jpeg), |b| image_folder::parse(b, COLOUR).map(drop)),
+        ("n-mnist", recording(), |b| nmnist::parse(b, SENSOR).map(drop)),
+        ("events npz", event_lists(), |b| {
+            event_file::read(Cursor::new(b), b.len() as u64, &BINNING).map(drop)
+        }),
+        ("event lists", bare(&event_lists()), read_bare),
+        ("event frames", bare(&event_frames()), read_bare),
     ]
 }
 
@@ -101,7 +186,7 @@ fn mutated_files_give_errors() {
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(text.matches("mutated files").count(), 8, "{text}");
+    assert_eq!(text.matches("mutated files").count(), 12, "{text}");
 }
 
 /// Through the files: the message names the file and the offset.
@@ -154,6 +239,41 @@ fn messages_name_the_file_and_the_offset() {
     std::fs::write(at("train_32x32.mat"), &bad).unwrap();
     std::fs::write(at("test_32x32.mat"), &bad).unwrap();
     assert!(message("svhn").contains("train_32x32.mat, offset"), "{}", message("svhn"));
+}
+
+/// Recordings, too: in folders, in archives and in arrays.
+#[test]
+fn damaged_recordings_are_named_and_placed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let message = |name: &str| load(name, Some(folder.path()), &Limits::NONE).unwrap_err().to_string();
+    for part in ["Train", "Test"] {
+        std::fs::create_dir_all(at(part).join("3")).unwrap();
+        std::fs::write(at(part).join("3/00001.bin"), recording()).unwrap();
+    }
+    assert_eq!(load("n-mnist", Some(folder.path()), &Limits::NONE).unwrap().train.labels, [3]);
+    let mut bad = recording();
+    bad[50] = 34;
+    std::fs::write(at("Train/3/00001.bin"), &bad).unwrap();
+    assert!(
+        message("n-mnist").contains("00001.bin, offset 50: event 10 is at (34,"),
+        "{}",
+        message("n-mnist")
+    );
+    std::fs::remove_dir_all(at("Train")).unwrap();
+    let files = [("Train/3/00002.bin".to_owned(), recording()), ("Train/4/00001.bin".to_owned(), bad)];
+    std::fs::write(at("Train.zip"), zip::pack(&files).unwrap()).unwrap();
+    let said = message("n-mnist");
+    assert!(said.contains("Train.zip, offset ") && said.contains("'Train/4/00001.bin', offset 50"), "{said}");
+
+    // An archive that declares 2^31 events, and has none of them.
+    let mut arrays = bare(&event_lists());
+    let place = arrays.windows(4).position(|w| w == b"(60,").unwrap();
+    arrays.splice(place..place + 3, *b"(2147483648");
+    assert!(read_bare(&arrays).unwrap_err().reason.contains("array 'train_t'"), "{:?}", read_bare(&arrays));
+    std::fs::write(at("data.npz"), &event_lists()[..700]).unwrap();
+    let said = message("events");
+    assert!(said.contains("data.npz, offset 700: it has no zip directory"), "{said}");
 }
 
 /// Each byte that a compressed file claims to hold is refused past what a data set can have.

@@ -159,8 +159,8 @@ fn real_svhn_and_cifar10_cut_outs_load() {
         // The first image of the data set is a frog.
         assert_eq!(cifar10.class_names[cifar10.train.label(0)], "frog");
         if let Some(complete) = complete("cifar10") {
-            assert!(complete.train.images.starts_with(&cifar10.train.images));
-            assert!(complete.test.images.starts_with(&cifar10.test.images));
+            assert!(complete.train.pixels().starts_with(cifar10.train.pixels()));
+            assert!(complete.test.pixels().starts_with(cifar10.test.pixels()));
         }
     }
 }

@@ -11,7 +11,7 @@ use leaklab_lab::analysis::mechanism::{self, sentences};
 use leaklab_lab::analysis::pass::Pass;
 use leaklab_lab::analysis::{Advance, Analysis, AnalysisError, Options, analyse};
 use leaklab_lab::config::{RunConfig, StudyConfig};
-use leaklab_lab::data::{Dataset, Normaliser, Presentation, Split, TEST_SAMPLES};
+use leaklab_lab::data::{Content, Dataset, Normaliser, Presentation, Split, TEST_SAMPLES};
 use leaklab_lab::evaluate::{evaluate, presentation};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::{self, Control, threads};
@@ -52,7 +52,7 @@ fn network(hidden: &[f32], votes: [&[f32]; 2]) -> Network {
 fn subject(network: Network, trained: Tau, seed: u64) -> Subject {
     let shape = Shape { channels: 1, height: 1, width: 2 };
     let test = Split {
-        images: [255, 0].repeat(IMAGES),
+        content: Content::Images([255, 0].repeat(IMAGES)),
         labels: vec![1; IMAGES],
         samples: (0..IMAGES as u32).map(|i| TEST_SAMPLES + i).collect(),
     };

@@ -1,35 +1,94 @@
-//! Data sets and the encoder.
+//! Data sets: built-in ones by name, and one's own from arrays.
 
 use crate::convert::{array, whole_numbers};
-use crate::{fault, without_gil};
-use leaklab_engine::encode::{Encoder, Encoding, encode as encode_image};
-use leaklab_engine::noise::{Noise, NoiseSetting, Scenario, Severities};
-use leaklab_engine::{Input, Isa, Shape};
-use leaklab_lab::data::{self, Limits, Normaliser, Split};
-use leaklab_lab::memory;
+use crate::encode::MOST_STEPS;
+use crate::fault;
+use leaklab_engine::Shape;
+use leaklab_lab::data::arrays::{self, Part, Values};
+use leaklab_lab::data::{self, Binning, Limits, Split};
 use numpy::{AllowTypeChange, PyArray1, PyArrayDyn, PyArrayLikeDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
-use rayon::prelude::*;
 use std::path::PathBuf;
 
-/// The engine counts steps in 16 bits.
-const MOST_STEPS: usize = u16::MAX as usize;
-
-/// Images and labels of a data set, as arrays.
+/// Images or recordings of events, and labels.
+///
+/// ``load_dataset`` makes one by name, ``Dataset.from_arrays`` from arrays. It can stand for the name of a data set in
+/// the settings of ``train`` and ``study``, and be given to ``evaluate``.
 #[pyclass(frozen, module = "leaklab")]
 pub struct Dataset {
-    data: data::Dataset,
+    pub(crate) data: data::Dataset,
 }
 
 impl Dataset {
-    fn images<'py>(&self, py: Python<'py>, split: &Split) -> Bound<'py, PyArrayDyn<u8>> {
+    fn images<'py>(&self, py: Python<'py>, split: &Split) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+        if self.data.has_events() {
+            return Err(fault(format!(
+                "data set {} holds recordings, not images; recordings() gives their spikes",
+                self.data.name
+            )));
+        }
         let Shape { channels, height, width } = self.data.shape;
-        array(py, &[split.len(), channels, height, width], split.images.clone())
+        Ok(array(py, &[split.len(), channels, height, width], split.pixels().to_vec()))
     }
+}
+
+/// An array's shape and values: bytes as they are, other numbers as float64.
+fn values(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Values)> {
+    if let Ok(bytes) = given.extract::<PyReadonlyArrayDyn<'_, u8>>() {
+        let view = bytes.as_array();
+        return Ok((view.shape().to_vec(), Values::Bytes(view.iter().copied().collect())));
+    }
+    let numbers: PyArrayLikeDyn<'_, f64, AllowTypeChange> =
+        given.extract().map_err(|_| fault(format!("{name} are not an array of numbers")))?;
+    let view = numbers.as_array();
+    Ok((view.shape().to_vec(), Values::Numbers(view.iter().copied().collect())))
+}
+
+fn part(which: &str, images: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>) -> PyResult<Part> {
+    let (dimensions, values) = values(&format!("{which}_images"), images)?;
+    let labels = whole_numbers(&format!("{which}_labels"), labels)?;
+    Ok(Part { dimensions, values, labels, samples: None })
 }
 
 #[pymethods]
 impl Dataset {
+    /// A data set of arrays.
+    ///
+    /// Images are ``[N, C, H, W]``, ``[N, H, W]``, or features ``[N, F]``, which are an image of one row: a network
+    /// for 13 features begins with ``1x1x13``. uint8 arrays are pixels as they are. Other numbers are scaled to 0 to
+    /// 255: from the smallest to the largest training value, each feature by its own for ``[N, F]``; test values beyond
+    /// are cut off. Without test arrays every fifth image of a class is for testing. The same arrays in an .npz file
+    /// (``numpy.savez``, names as the arguments here) are the data set ``"npz"`` of the program, with the same bits.
+    #[staticmethod]
+    #[pyo3(signature = (train_images, train_labels, test_images=None, test_labels=None, *, class_names=None, name="data"))]
+    fn from_arrays(
+        py: Python<'_>,
+        train_images: &Bound<'_, PyAny>,
+        train_labels: &Bound<'_, PyAny>,
+        test_images: Option<&Bound<'_, PyAny>>,
+        test_labels: Option<&Bound<'_, PyAny>>,
+        class_names: Option<Vec<String>>,
+        name: &str,
+    ) -> PyResult<Self> {
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c)) {
+            return Err(fault(format!("name is '{name}'; letters, digits, hyphens and dots are expected")));
+        }
+        let train = part("train", train_images, train_labels)?;
+        let test = match (test_images, test_labels) {
+            (Some(images), Some(labels)) => Some(part("test", images, labels)?),
+            (None, None) => None,
+            _ => return Err(fault("test_images and test_labels belong together")),
+        };
+        let name = if name == "data" { "npz".to_owned() } else { format!("npz:{name}") };
+        let data = py.detach(|| arrays::dataset(&name, train, test, class_names)).map_err(fault)?;
+        Ok(Dataset { data })
+    }
+
+    /// Writes the data set as an .npz file, which the program reads as the data set ``npz``.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| arrays::save(&self.data, &path)).map_err(fault)
+    }
+
     /// Name of the data set.
     #[getter]
     fn name(&self) -> &str {
@@ -42,9 +101,22 @@ impl Dataset {
         self.data.class_names.clone()
     }
 
+    /// Size of an image, [C, H, W]; the channels of recordings are polarities.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        let Shape { channels, height, width } = self.data.shape;
+        vec![channels, height, width]
+    }
+
+    /// SHA-256 of everything that the data set holds.
+    #[getter]
+    fn digest(&self) -> String {
+        self.data.digest()
+    }
+
     /// Training images, uint8 [N, C, H, W].
     #[getter]
-    fn train_images<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u8>> {
+    fn train_images<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
         self.images(py, &self.data.train)
     }
 
@@ -62,7 +134,7 @@ impl Dataset {
 
     /// Test images, uint8 [N, C, H, W].
     #[getter]
-    fn test_images<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u8>> {
+    fn test_images<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
         self.images(py, &self.data.test)
     }
 
@@ -78,6 +150,37 @@ impl Dataset {
         PyArray1::from_slice(py, &self.data.test.samples)
     }
 
+    /// Spikes of recordings, uint8 ``[T, N, C, H, W]``, as ``Network.forward`` takes them; of the test recordings, or
+    /// of those to train on. ``indices`` are all if not given.
+    #[pyo3(signature = (indices=None, *, train=false))]
+    fn recordings<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Option<Vec<usize>>,
+        train: bool,
+    ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+        let split = if train { &self.data.train } else { &self.data.test };
+        let recordings = split
+            .recordings()
+            .ok_or_else(|| fault(format!("data set {} holds images, not recordings", self.data.name)))?;
+        let indices = indices.unwrap_or_else(|| (0..split.len()).collect());
+        if let Some(index) = indices.iter().find(|&&index| index >= split.len()) {
+            return Err(fault(format!("there is no recording {index}; there are {}", split.len())));
+        }
+        let (steps, size) = (recordings.steps(), self.data.shape.neurons());
+        let bytes = [steps, indices.len(), size].iter().fold(1u64, |n, &m| n.saturating_mul(m as u64));
+        let what = format!("the spikes of {} recordings", indices.len());
+        leaklab_lab::memory::check(what, bytes, "take fewer at a time").map_err(fault)?;
+        let mut values = vec![0u8; steps * indices.len() * size];
+        for (i, &index) in indices.iter().enumerate() {
+            for (step, neuron) in recordings.recording(index) {
+                values[(step * indices.len() + i) * size + neuron] = 1;
+            }
+        }
+        let Shape { channels, height, width } = self.data.shape;
+        Ok(array(py, &[steps, indices.len(), channels, height, width], values))
+    }
+
     fn __repr__(&self) -> String {
         let Shape { channels, height, width } = self.data.shape;
         let (train, test) = (self.data.train.len(), self.data.test.len());
@@ -85,10 +188,13 @@ impl Dataset {
     }
 }
 
-/// Loads a data set by name; ``digits`` needs no files. Limits keep so many images, class-balanced, chosen by
-/// ``seed``.
+/// Loads a data set by name; ``digits`` and ``digits-events`` need no files. Limits keep so many images,
+/// class-balanced, chosen by ``seed``. Recordings of events are cut into ``time_steps`` steps of ``step_us``
+/// microseconds, or into equal parts if that is not given; squares of ``downsample`` pixels a side become one.
 #[pyfunction]
-#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0))]
+#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=100, step_us=None,
+    downsample=1))]
+#[allow(clippy::too_many_arguments)]
 pub fn load_dataset(
     py: Python<'_>,
     name: &str,
@@ -96,189 +202,26 @@ pub fn load_dataset(
     train_limit: Option<usize>,
     test_limit: Option<usize>,
     seed: u64,
+    time_steps: usize,
+    step_us: Option<u64>,
+    downsample: usize,
 ) -> PyResult<Dataset> {
     let limits = Limits { train: train_limit, test: test_limit, seed, ..Limits::NONE };
-    let data = py.detach(|| data::load(name, data_dir.as_deref(), &limits)).map_err(fault)?;
-    Ok(Dataset { data })
-}
-
-/// Images as spikes, float32 ``[T, N, C, H, W]``.
-///
-/// ``images`` are uint8 ``[N, C, H, W]``, normalised image by image here (mean removed, divided by the
-/// largest magnitude), or floats in [-1, 1] that are encoded as they are. Every random number is a function
-/// of ``seed``,
-/// ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a presentation can be made
-/// again.
-/// ``noise`` (``leaklab data show --help`` lists them) acts in a ``scenario`` (pixel or
-/// channel) at a ``severity`` from 0 to 8, or at a ``level`` of its own scale.
-#[pyfunction]
-#[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None, severity=None, level=None, epoch=0, samples=None))]
-#[allow(clippy::too_many_arguments)]
-pub fn encode<'py>(
-    py: Python<'py>,
-    images: &Bound<'py, PyAny>,
-    time_steps: usize,
-    seed: u64,
-    encoder: &str,
-    noise: Option<&str>,
-    scenario: Option<&str>,
-    severity: Option<usize>,
-    level: Option<f32>,
-    epoch: u32,
-    samples: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
-    let encoder: Encoder = encoder.parse().map_err(fault)?;
-    let noise = noise_setting(noise, scenario, severity, level)?;
     if !(1..=MOST_STEPS).contains(&time_steps) {
         return Err(fault(format!(
             "time_steps is {time_steps}; a whole number from 1 to {MOST_STEPS} is expected"
         )));
     }
-    let (dimensions, pixels) = normalised(images)?;
-    let &[count, channels, height, width] = &dimensions[..] else {
-        return Err(fault(format!("images have shape {dimensions:?}; [N, C, H, W] is expected")));
-    };
-    let shape = Shape { channels, height, width };
-    if shape.neurons() == 0 {
-        return Err(fault(format!("images have shape {dimensions:?}; they have no pixels")));
+    if step_us == Some(0) || downsample == 0 {
+        return Err(fault("step_us and downsample must be 1 or more"));
     }
-    let samples: Vec<u32> = match samples {
-        Some(samples) => whole_numbers("samples", &samples)?
-            .into_iter()
-            .map(|n| {
-                u32::try_from(n)
-                    .map_err(|_| fault(format!("sample number {n} is not one of 0 to 4294967295")))
-            })
-            .collect::<PyResult<_>>()?,
-        None => (0..count as u32).collect(),
-    };
-    if samples.len() != count {
-        return Err(fault(format!("{} sample numbers for {count} images", samples.len())));
-    }
-    let encoding = Encoding { encoder, time_steps, noise, isa: Isa::best() };
-    let size = shape.neurons();
-    // The spikes once image by image and once step by step.
-    let needed =
-        [time_steps, count, size].iter().fold(2 * 4u64, |product, &n| product.saturating_mul(n as u64));
-    let what = format!("{time_steps} steps of {count} images of {size} values");
-    memory::check(what, needed, "encode fewer images or steps at a time").map_err(fault)?;
-    let mut values = vec![0f32; time_steps * count * size];
-    without_gil(py, None, || {
-        let shown: Vec<Vec<f32>> = (0..count)
-            .into_par_iter()
-            .map(|i| {
-                let mut input = Input::silent(shape, time_steps);
-                encode_image(
-                    &pixels[i * size..][..size],
-                    shape,
-                    &encoding,
-                    seed,
-                    epoch,
-                    samples[i],
-                    &mut input,
-                );
-                spread(&input)
-            })
-            .collect();
-        for (i, image) in shown.iter().enumerate() {
-            for (step, row) in image.chunks_exact(size).enumerate() {
-                values[(step * count + i) * size..][..size].copy_from_slice(row);
-            }
-        }
-    })?;
-    Ok(array(py, &[time_steps, count, channels, height, width], values))
-}
-
-/// Shape and values in [-1, 1] of images.
-fn normalised(images: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
-    if let Ok(bytes) = images.extract::<PyReadonlyArrayDyn<'_, u8>>() {
-        let view = bytes.as_array();
-        let dimensions = view.shape().to_vec();
-        let bytes: Vec<u8> = view.iter().copied().collect();
-        let mut values = vec![0f32; bytes.len()];
-        if let [_, channels, height, width] = dimensions[..] {
-            let shape = Shape { channels, height, width };
-            let size = shape.neurons().max(1);
-            for (image, out) in bytes.chunks_exact(size).zip(values.chunks_exact_mut(size)) {
-                Normaliser::PER_IMAGE.apply(image, shape, out);
-            }
-        }
-        return Ok((dimensions, values));
-    }
-    let floats: PyArrayLikeDyn<'_, f32, AllowTypeChange> =
-        images.extract().map_err(|_| fault("images are not an array of numbers"))?;
-    let view = floats.as_array();
-    let values: Vec<f32> = view.iter().copied().collect();
-    match values.iter().position(|x| !(-1.0..=1.0).contains(x)) {
-        Some(at) => Err(fault(format!(
-            "element {at} of the images is {}; floats must be in [-1, 1] (raw pixels are uint8)",
-            values[at]
-        ))),
-        None => Ok((view.shape().to_vec(), values)),
-    }
-}
-
-/// The values of an input, `[step][channel][row][column]`.
-fn spread(input: &Input) -> Vec<f32> {
-    match input {
-        Input::Real { values, .. } => values.clone(),
-        Input::Ternary { shape, spikes } => {
-            let (pixels, size) = (shape.pixels(), shape.neurons());
-            let mut values = vec![0f32; spikes.steps() * size];
-            for step in 0..spikes.steps() {
-                for pixel in 0..pixels {
-                    for (word, &bits) in spikes.at(pixel, step).iter().enumerate() {
-                        let mut bits = bits;
-                        while bits != 0 {
-                            let channel = 64 * word + bits.trailing_zeros() as usize;
-                            let (channel, value) = if channel < shape.channels {
-                                (channel, 1.0)
-                            } else {
-                                (channel - shape.channels, -1.0)
-                            };
-                            values[step * size + channel * pixels + pixel] = value;
-                            bits &= bits - 1;
-                        }
-                    }
-                }
-            }
-            values
-        }
-    }
-}
-
-/// The noise that the arguments name; its first scenario if none is said.
-pub fn noise_setting(
-    noise: Option<&str>,
-    scenario: Option<&str>,
-    severity: Option<usize>,
-    level: Option<f32>,
-) -> PyResult<Option<NoiseSetting>> {
-    let Some((noise, scenario)) = named_noise(noise, scenario)? else {
-        return match (severity, level) {
-            (None | Some(0), None) => Ok(None),
-            _ => Err(fault("a severity or level without a noise; say which with noise=")),
-        };
-    };
-    match (severity, level) {
-        (Some(severity), None) => Severities::default().setting(noise, scenario, severity).map_err(fault),
-        (None, Some(level)) => NoiseSetting::new(noise, scenario, level).map(Some).map_err(fault),
-        _ => Err(fault(format!("noise {noise}: either severity= (0 to 8) or level= is expected"))),
-    }
-}
-
-/// A noise and its scenario by name.
-pub fn named_noise(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Option<(Noise, Scenario)>> {
-    let Some(noise) = noise else {
-        return match scenario {
-            None => Ok(None),
-            Some(_) => Err(fault("a scenario without a noise; say which with noise=")),
-        };
-    };
-    let noise: Noise = noise.parse().map_err(fault)?;
-    let scenario = match scenario {
-        Some(scenario) => scenario.parse().map_err(fault)?,
-        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
-    };
-    Ok(Some((noise, scenario)))
+    let binning = Binning { time_steps, step_us, downsample };
+    let data = py
+        .detach(|| {
+            let mut data = data::load_complete(name, data_dir.as_deref(), &binning)?;
+            limits.apply(&mut data)?;
+            Ok::<_, data::DataError>(data)
+        })
+        .map_err(fault)?;
+    Ok(Dataset { data })
 }

@@ -8,13 +8,21 @@
 mod analyse;
 mod convert;
 mod dataset;
+mod encode;
+mod evaluate;
+mod forward;
+mod gradients;
 mod network;
+mod noise;
 mod pool;
+mod study;
 mod theory;
 mod train;
+mod words;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
+use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -27,9 +35,15 @@ pyo3::create_exception!(
     "What was asked for cannot be done; the text says what is wrong, where, and what would be right."
 );
 
-/// An error of any of the libraries as a Python exception.
+/// An error of any of the libraries as a Python exception, in Python's words.
 fn fault(error: impl std::fmt::Display) -> PyErr {
-    LeakLabError::new_err(error.to_string())
+    LeakLabError::new_err(words::in_python(&error.to_string()))
+}
+
+/// Warns as Python does: a user may silence it, or make it an error.
+fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    let text = CString::new(words::in_python(message)).map_err(fault)?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
 /// Runs `work` on `threads` threads, or on as many as the machine has, without the GIL.
@@ -86,11 +100,21 @@ mod _leaklab {
     #[pymodule_export]
     use super::LeakLabError;
     #[pymodule_export]
-    use super::analyse::{analyse, evaluate, tables};
+    use super::analyse::{analyse, compare, report, tables};
     #[pymodule_export]
-    use super::dataset::{Dataset, encode, load_dataset};
+    use super::dataset::{Dataset, load_dataset};
     #[pymodule_export]
-    use super::network::{Forward, Gradients, Layer, Network};
+    use super::encode::encode;
+    #[pymodule_export]
+    use super::evaluate::evaluate;
+    #[pymodule_export]
+    use super::forward::{Forward, Layer};
+    #[pymodule_export]
+    use super::gradients::Gradients;
+    #[pymodule_export]
+    use super::network::Network;
+    #[pymodule_export]
+    use super::study::study;
     #[pymodule_export]
     use super::theory::{coherence, cross_spectrum, log_rate, power_spectrum, rate};
     #[pymodule_export]

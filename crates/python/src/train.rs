@@ -2,10 +2,15 @@
 //! checkpoint.
 
 use crate::convert::{object, setting};
-use crate::fault;
-use crate::network::warn;
-use leaklab_lab::config::{RunConfig, Settings};
-use leaklab_lab::train::{self as lab, Control, Event, Options, Outcome, Summary, TrainError};
+use crate::dataset::Dataset;
+use crate::network::Network;
+use crate::{fault, warn};
+use leaklab_lab::config::{KEYS, RunConfig, Settings};
+use leaklab_lab::data::{self, arrays, location};
+use leaklab_lab::run::read_config;
+use leaklab_lab::train::{self as lab, Control, Event, Initial, Options, Outcome, Summary, TrainError};
+use leaklab_record::RunFolder;
+use leaklab_record::health::Trouble;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
@@ -18,31 +23,84 @@ const SIGNALS: Duration = Duration::from_millis(100);
 /// Trains a network into a run folder.
 ///
 /// ``config`` is a dict of settings or the path of a TOML file; what it does not say has the data set's
-/// defaults, so
-/// ``{"dataset": "digits", "tau": 30}`` is complete. ``out`` is the new run's folder
-/// (``runs/DATASET_tau-TAU_seed-SEED`` if not given). ``callback`` is called with a dict for every event
-/// ("started", "batch", "evaluated", "health", "epoch", "checkpoint", "notice"); if it returns False,
-/// training stops with a checkpoint. So it does on Ctrl-C, and ``resume`` goes on to the same bits.
+/// defaults, so ``{"dataset": "digits", "tau": 30}`` is complete. The data set may be a ``Dataset``: it is written into
+/// the run's folder, so that the run can be continued and analysed anywhere. ``out`` is the new run's folder
+/// (``runs/DATASET_tau-TAU_seed-SEED`` if not given); with ``exist_ok=True`` a run of the same settings that is there
+/// already is continued, or left as it is if it is finished. ``initial`` is a ``Network`` whose weights training begins
+/// with. ``callback`` is called with a dict for every event ("started", "batch", "evaluated", "health", "epoch",
+/// "checkpoint", "notice"); if it returns False, training stops with a checkpoint. So it does on Ctrl-C, and ``resume``
+/// goes on to the same bits.
 ///
 /// Returns a dict: run, outcome ("finished", "interrupted", "diverged"), epochs, best_epoch, best_accuracy,
-/// last (the last epoch's metrics) and notices.
+/// last (the last epoch's metrics), validation (the share of training images that stood in place of the test images)
+/// and notices.
 #[pyfunction]
-#[pyo3(signature = (config, out=None, *, callback=None, threads=None, checkpoint_minutes=10.0, stop_on_divergence=false))]
+#[pyo3(signature = (config, out=None, *, initial=None, exist_ok=false, callback=None, threads=None,
+    checkpoint_minutes=10.0, stop_on_divergence=false))]
+#[allow(clippy::too_many_arguments)]
 pub fn train<'py>(
     py: Python<'py>,
     config: &Bound<'py, PyAny>,
     out: Option<PathBuf>,
+    initial: Option<PyRef<'py, Network>>,
+    exist_ok: bool,
     callback: Option<Py<PyAny>>,
     threads: Option<usize>,
     checkpoint_minutes: f64,
     stop_on_divergence: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let config = RunConfig::resolve(settings(config)?).map_err(fault)?;
+    let (settings, data) = settings(config)?;
+    let mut config = RunConfig::resolve(settings).map_err(fault)?;
+    let plain = |c: char| if ['/', '\\', ':'].contains(&c) { '-' } else { c };
     let name =
-        || format!("runs/{}_{}", config.dataset.replace(['/', '\\'], "-"), config.folder_name()).into();
-    let out: PathBuf = out.unwrap_or_else(name);
-    let options = options(threads, checkpoint_minutes, stop_on_divergence)?;
+        || format!("runs/{}_{}", config.dataset.chars().map(plain).collect::<String>(), config.folder_name());
+    let out: PathBuf = out.unwrap_or_else(|| name().into());
+    let mut options = options(threads, checkpoint_minutes, stop_on_divergence)?;
+    if let Some(initial) = &initial {
+        if initial.engine.architecture != config.network {
+            let (given, needed) = (&initial.engine.architecture, &config.network);
+            return Err(fault(format!("initial is the network {given}, and the run's is {needed}")));
+        }
+        options.initial = Some(Initial { weights: initial.engine.weights.clone() });
+    }
+    let folder = RunFolder::at(&out);
+    if exist_ok && folder.exists() {
+        config.initial_sha256 = options.initial.as_ref().map(Initial::digest);
+        same_settings(&config, data.as_ref(), &folder)?;
+        return watched(py, callback, |report| lab::resume(&out, &options, report));
+    }
+    keep_data(py, data.as_ref(), &out, folder.exists())?;
     watched(py, callback, |report| lab::train(&config, &out, &options, report))
+}
+
+/// Writes a data set that was handed over into a folder, where runs find it.
+pub fn keep_data(py: Python<'_>, data: Option<&data::Dataset>, out: &Path, exists: bool) -> PyResult<()> {
+    let Some(data) = data.filter(|_| !exists) else { return Ok(()) };
+    let file = location::file_name(&data.name).unwrap_or_else(|| "data.npz".to_owned());
+    std::fs::create_dir_all(out)?;
+    py.detach(|| arrays::save(data, &out.join(file))).map_err(fault)
+}
+
+/// Refuses to go on with a run whose settings are others than those asked for.
+fn same_settings(config: &RunConfig, data: Option<&data::Dataset>, folder: &RunFolder) -> PyResult<()> {
+    let there = read_config(folder).map_err(fault)?;
+    let mut asked = config.clone();
+    asked.data_dir.clone_from(&there.data_dir);
+    asked.data_sha256 = data.map(data::Dataset::digest).or_else(|| there.data_sha256.clone());
+    for key in KEYS {
+        let (theirs, ours) = (key.text(&there), key.text(&asked));
+        if theirs != ours {
+            let say = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+            return Err(fault(format!(
+                "{}: the run that is there has {} = {}, not {}; choose another out=",
+                folder.path().display(),
+                key.name,
+                say(theirs),
+                say(ours)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Goes on with a run from its last checkpoint; see ``train``.
@@ -70,19 +128,39 @@ fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: 
     Ok(Options { threads, checkpoint_minutes, stop_on_divergence, ..Options::default() })
 }
 
-fn settings(config: &Bound<'_, PyAny>) -> PyResult<Settings> {
-    if let Ok(dict) = config.cast::<PyDict>() {
-        let mut settings = Settings::default();
-        for (key, value) in dict {
-            let key: String = key.extract()?;
-            settings.set(&key, setting(&key, &value)?);
+/// Settings of a dict or a TOML file, and the data set if one was handed over in place of a name.
+pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::Dataset>)> {
+    let Ok(dict) = config.cast::<PyDict>() else {
+        let path: PathBuf = config
+            .extract()
+            .map_err(|_| fault("config must be a dict of settings or the path of a TOML file"))?;
+        return Ok((Settings::from_file(&path).map_err(fault)?, None));
+    };
+    let (mut settings, mut data) = (Settings::default(), None);
+    for (key, value) in dict {
+        let key: String = key.extract()?;
+        match value.extract::<PyRef<'_, Dataset>>() {
+            Ok(given) if key == "dataset" => {
+                if given.data.has_events() {
+                    return Err(fault(format!(
+                        "data set {} holds recordings; give its name, and data_dir if it has files",
+                        given.data.name
+                    )));
+                }
+                let mut own = given.data.clone();
+                if location::file_name(&own.name).is_none() {
+                    own.name = format!("npz:{}", own.name.replace(':', "-"));
+                }
+                settings.set("dataset", own.name.as_str());
+                data = Some(own);
+            }
+            _ => settings.set(&key, setting(&key, &value)?),
         }
-        return Ok(settings);
     }
-    let path: PathBuf = config
-        .extract()
-        .map_err(|_| fault("config must be a dict of settings or the path of a TOML file"))?;
-    Settings::from_file(&path).map_err(fault)
+    if data.is_some() && settings.contains("data_dir") {
+        return Err(fault("data_dir says where a data set is, and a Dataset was given"));
+    }
+    Ok((settings, data))
 }
 
 /// Trains without the GIL; takes it for a callback, and now and then to see whether Ctrl-C was pressed.
@@ -98,12 +176,18 @@ fn watched<'py>(
             if stopped.is_some() {
                 return Control::Stop;
             }
-            let notice = if let Event::Notice(text) = &event { Some(*text) } else { None };
+            let notice = match &event {
+                Event::Notice(text) => Some((*text).to_owned()),
+                Event::Health(notice) if told(notice.kind) => {
+                    Some(format!("{}; {}", notice.message, notice.advice))
+                }
+                _ => None,
+            };
             if callback.is_none() && notice.is_none() && asked.elapsed() < SIGNALS {
                 return Control::Continue;
             }
             let answer = Python::attach(|py| -> PyResult<bool> {
-                notice.map_or(Ok(()), |notice| warn(py, notice))?;
+                notice.as_deref().map_or(Ok(()), |notice| warn(py, notice))?;
                 if asked.elapsed() >= SIGNALS {
                     asked = Instant::now();
                     py.check_signals()?;
@@ -142,8 +226,14 @@ fn watched<'py>(
         "best_accuracy": summary.best_accuracy,
         "last": summary.last,
         "notices": summary.notices,
+        "validation": summary.validation,
     });
     Ok(object(py, &value)?.cast_into()?)
+}
+
+/// Whether trouble is worth a warning, for who does not read the notices.
+fn told(trouble: Trouble) -> bool {
+    matches!(trouble, Trouble::NoGradient | Trouble::Collapsed | Trouble::Diverged | Trouble::NonFinite)
 }
 
 /// Whether a callback's answer is False, Python's own or NumPy's. None, 0 and an empty list are not: only who
@@ -154,7 +244,7 @@ fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok((numpy || answer.is_instance_of::<pyo3::types::PyBool>()) && !answer.is_truthy()?)
 }
 
-fn describe(event: &Event) -> serde_json::Value {
+pub fn describe(event: &Event) -> serde_json::Value {
     match event {
         Event::Started { images, test_images, batches, epochs, epoch, batch, threads } => json!({
             "event": "started", "images": images, "test_images": test_images, "batches": batches, "epochs": epochs,

@@ -109,7 +109,7 @@ def test_layers_and_spikes_by_name():
     ]
     out = net.forward(x)
     assert np.array_equal(out.spikes("pool1"), out.spikes(1))
-    assert out.signal.shape == (2, 12, 3)
+    assert out.signal.shape == (12, 2, 3)
     with pytest.raises(IndexError, match="conv1, pool1, fc1"):
         out.spikes("fc2")
 
@@ -140,7 +140,7 @@ def test_leak_by_layer():
     decay = np.float32(np.exp(-1 / 7))
     u = np.zeros((3, 3), np.float32)
     for step in range(40):
-        u = decay * u + readout.signal[:, step]
+        u = decay * u + readout.signal[step]
     assert np.array_equal(u / np.float32(40), readout.prediction)
     with pytest.raises(leaklab.LeakLabError, match="conv1, fc1"):
         net.with_leak(layer_tau={"conv2": 5})

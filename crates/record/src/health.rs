@@ -39,6 +39,10 @@ pub enum Trouble {
     NonFinite,
     /// Accuracy stays where guessing would be.
     Chance,
+    /// Accuracy has fallen far below what it was.
+    Collapsed,
+    /// The gradient of every weight is exactly zero.
+    NoGradient,
 }
 
 impl Trouble {

@@ -115,7 +115,13 @@ fn additive(
             }
             out
         }
-        Noise::Deletion | Noise::Jitter | Noise::StuckPixel | Noise::SaltAndPepper => [[0.0; LANES]; 4],
+        Noise::Deletion
+        | Noise::Jitter
+        | Noise::StuckPixel
+        | Noise::SaltAndPepper
+        | Noise::Background
+        | Noise::HotPixel
+        | Noise::PolarityFlip => [[0.0; LANES]; 4],
     }
 }
 

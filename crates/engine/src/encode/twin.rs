@@ -1,5 +1,6 @@
 //! The encoder in plain sentences, one neuron and step at a time: what [`super::encode`] is tested against.
 
+use super::recording::hot;
 use super::{BEFORE_FIRST, Encoder, Encoding, salt_and_pepper_value, stuck_value};
 use crate::noise::{Colour, Noise, NoiseSetting, Scenario};
 use crate::philox::{Purpose, Stream};
@@ -20,6 +21,8 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
         // What is added to the neuron's value or to its spike, whether the spike is lost, and how many steps
         // late it is.
         let (mut xi, mut lost, mut late) = (None, false, 0.0);
+        // The spike that replaces a missing one, or any, and whether the sign is wrong.
+        let (mut false_spike, mut always, mut flipped) = (0.0, None, false);
         if let Some(s) = setting {
             match s.noise() {
                 Noise::Gaussian => xi = Some(gaussian(s, noise, step, neuron)),
@@ -34,6 +37,17 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
                 Noise::Jitter => late = (s.level() * noise.normal(step, neuron)).round(),
                 Noise::StuckPixel => x = stuck_value(seed, pixel, s.level()).unwrap_or(x),
                 Noise::SaltAndPepper => x = salt_and_pepper_value(noise, pixel, s.level()).unwrap_or(x),
+                Noise::Background => {
+                    false_spike = match noise.uniform(step, neuron) {
+                        u if u < 0.5 * s.level() => 1.0,
+                        u if u < s.level() => -1.0,
+                        _ => 0.0,
+                    };
+                }
+                Noise::HotPixel => {
+                    always = hot(seed, pixel, s.level()).map(|first| if first { 1.0 } else { -1.0 });
+                }
+                Noise::PolarityFlip => flipped = noise.uniform(step, neuron) < s.level(),
             }
         }
         let (before, after) = match setting.map_or(Scenario::Pixel, |s| s.scenario()) {
@@ -47,7 +61,10 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
             Encoder::Signed => x.abs() > threshold,
             Encoder::Unsigned => x > threshold,
         };
-        let spike = if fires && !lost { x.signum() } else { 0.0 };
+        let mut spike = if fires && !lost { x.signum() } else { 0.0 };
+        spike = if spike == 0.0 { false_spike } else { spike };
+        spike = if flipped { -spike } else { spike };
+        spike = always.unwrap_or(spike);
         let to = step as f32 + late;
         if spike != 0.0 && to >= 0.0 && to < steps as f32 {
             values[to as usize * shape.neurons() + neuron as usize] = spike;

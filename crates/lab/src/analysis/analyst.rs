@@ -8,7 +8,7 @@ use crate::data::Presentation;
 use crate::data::present::Scratch;
 use crate::data::{Dataset, Split};
 use crate::evaluate::presentation;
-use crate::run::{TrainedRun, Weights, load_dataset};
+use crate::run::{RunError, TrainedRun, Weights, load_dataset};
 use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::noun::slug;
@@ -169,9 +169,8 @@ impl Analyst {
     fn measure(&self, key: PassKey, progress: &mut Progress) -> Result<Pass, AnalysisError> {
         let split = &self.dataset.test;
         let config = &self.run.config;
-        let mut presentation = self.presentation.clone();
         let noise = setting(key.stimulus, &config.severities)?;
-        presentation.encoding = presentation.encoding.with_noise(noise);
+        let presentation = self.presentation.clone().noisy(noise).map_err(RunError::from)?;
         let name = key.stimulus.to_string();
         let mut meter = Meter::new(&self.run.network, config.time_steps, key, config.seed);
         progress.advance(&name, 0)?;

@@ -192,9 +192,19 @@ fn membrane_table(rows: Vec<MembraneRow>, which: &str) -> Rows<MembraneRow> {
 }
 
 fn image_table(analyst: &Analyst, which: &str) -> Rows<ImageRow> {
-    let mut table = Rows::new("The example image", format!("Pixels as stored, 0 to 255. {which}"));
-    let shape = analyst.dataset.shape;
-    for (i, &pixel) in analyst.dataset.test.image(IMAGE).iter().enumerate() {
+    let (shape, split) = (analyst.dataset.shape, &analyst.dataset.test);
+    let (what, pixels) = match split.recordings() {
+        None => ("Pixels as stored, 0 to 255.", split.image(IMAGE).to_vec()),
+        Some(recordings) => {
+            let mut counts = vec![0u8; shape.neurons()];
+            for (_, neuron) in recordings.recording(IMAGE) {
+                counts[neuron] = counts[neuron].saturating_add(1);
+            }
+            ("Spikes of each pixel and polarity in the recording, at most 255.", counts)
+        }
+    };
+    let mut table = Rows::new("The example image", format!("{what} {which}"));
+    for (i, &pixel) in pixels.iter().enumerate() {
         let (channel, place) = (i / shape.pixels(), i % shape.pixels());
         let [channel, row, column] = [channel, place / shape.width, place % shape.width].map(|n| n as u64);
         table.rows.push(ImageRow { channel, row, column, pixel: u64::from(pixel) });

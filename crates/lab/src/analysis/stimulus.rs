@@ -14,12 +14,14 @@ pub fn setting(stimulus: Stimulus, severities: &Severities) -> Result<Option<Noi
     }
 }
 
-/// Whether spectra are measured: clean, and the paper's noises at its severity.
+/// Whether spectra are measured: clean, and at the paper's severity its noises, and background activity,
+/// which stands in for them where there is no encoder.
 pub fn has_spectrum(stimulus: Stimulus) -> bool {
     match stimulus {
         Stimulus::Clean => true,
         Stimulus::Noisy(key, severity) => {
-            matches!(key.noise, Noise::Gaussian | Noise::Impulse) && severity == SPECTRUM_SEVERITY
+            let measured = matches!(key.noise, Noise::Gaussian | Noise::Impulse | Noise::Background);
+            measured && severity == SPECTRUM_SEVERITY
         }
     }
 }

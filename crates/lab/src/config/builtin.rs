@@ -1,10 +1,11 @@
 //! The studies that come with the program, and which of them supplies a data set's defaults.
 
 /// Name and text of each built-in study.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: [(&str, &str); 8] = [
     ("digits", include_str!("../../studies/digits.toml")),
     ("digits-where", include_str!("../../studies/digits-where.toml")),
     ("digits-further", include_str!("../../studies/digits-further.toml")),
+    ("digits-events", include_str!("../../studies/digits-events.toml")),
     ("fashion-mnist", include_str!("../../studies/fashion-mnist.toml")),
     ("cifar10-small", include_str!("../../studies/cifar10-small.toml")),
     ("cifar10", include_str!("../../studies/cifar10.toml")),
@@ -21,6 +22,9 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
 pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",
+        own if own == "npz" || own.starts_with("npz:") => "digits",
+        "digits-events" | "n-mnist" => "digits-events",
+        own if own == "events" || own.starts_with("events:") => "digits-events",
         "mnist" | "fashion-mnist" => "fashion-mnist",
         "svhn" => "svhn",
         _ => "cifar10-small",

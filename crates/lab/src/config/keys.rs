@@ -139,10 +139,26 @@ pub const KEYS: &[Key] = &[
         name: "data_dir",
         group: Group::Data,
         kind: Kind::Text,
-        help: "folder that holds the data sets",
+        help: "folder that holds the data sets, or the folder or file of your own",
         binds: Binds::Nothing,
         set: |run, _, value| text(value).map(|path| run.data_dir = Some(PathBuf::from(path))),
         get: |run| run.data_dir.as_ref().map(|path| Value::String(path.display().to_string())),
+    },
+    Key {
+        name: "data_sha256",
+        group: Group::Data,
+        kind: Kind::Text,
+        help: "SHA-256 of what your own data hold; leaklab writes it into a run and refuses other data",
+        binds: Binds::Weights,
+        set: |run, _, value| {
+            let digest = text(value)?;
+            if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err("64 hexadecimal digits are expected".to_owned());
+            }
+            run.data_sha256 = Some(digest.to_ascii_lowercase());
+            Ok(())
+        },
+        get: |run| run.data_sha256.clone().map(Value::String),
     },
     Key {
         name: "train_limit",
@@ -178,7 +194,7 @@ pub const KEYS: &[Key] = &[
         help: "how pixels become numbers from -1 to 1",
         binds: Binds::Weights,
         set: |run, _, value| choice::<Normalisation>(value).map(|x| run.normalise = x),
-        get: |run| Some(Value::String(run.normalise.to_string())),
+        get: |run| (!run.has_events()).then(|| Value::String(run.normalise.to_string())),
     },
     Key {
         name: "encoder",
@@ -187,7 +203,25 @@ pub const KEYS: &[Key] = &[
         help: "whether a dark pixel gives negative spikes or none",
         binds: Binds::Weights,
         set: |run, _, value| choice::<Encoder>(value).map(|x| run.encoder = x),
-        get: |run| Some(Value::String(run.encoder.to_string())),
+        get: |run| (!run.has_events()).then(|| Value::String(run.encoder.to_string())),
+    },
+    Key {
+        name: "step_us",
+        group: Group::Data,
+        kind: Kind::Whole { least: 1, most: 1_000_000_000 },
+        help: "microseconds of a time step of a recording; each recording is cut into equal parts if not said",
+        binds: Binds::Weights,
+        set: |run, _, value| whole(value).map(|n| run.step_us = Some(n)),
+        get: |run| run.step_us.filter(|_| run.has_events()).map(|n| count(n as usize)),
+    },
+    Key {
+        name: "downsample",
+        group: Group::Data,
+        kind: Kind::Whole { least: 1, most: 64 },
+        help: "squares of so many pixels a side of an event camera become one pixel; 1 leaves them as they are",
+        binds: Binds::Weights,
+        set: |run, _, value| whole(value).map(|n| run.downsample = n as usize),
+        get: |run| run.has_events().then(|| count(run.downsample)),
     },
     Key {
         name: "augment.crop",
@@ -206,6 +240,15 @@ pub const KEYS: &[Key] = &[
         binds: Binds::Course,
         set: |run, _, value| flag(value).map(|x| run.augment.flip = x),
         get: |run| Some(Value::Boolean(run.augment.flip)),
+    },
+    Key {
+        name: "augment.shift",
+        group: Group::Data,
+        kind: Kind::Whole { least: 0, most: 65_535 },
+        help: "recordings begin up to so many time steps earlier or later, at random",
+        binds: Binds::Course,
+        set: |run, _, value| whole(value).map(|n| run.augment.shift = n as usize),
+        get: |run| run.has_events().then(|| count(run.augment.shift)),
     },
     Key {
         name: "network",
@@ -416,6 +459,15 @@ pub const KEYS: &[Key] = &[
         binds: Binds::Weights,
         set: |run, _, value| whole(value).map(|n| run.seed = n),
         get: |run| Some(count(run.seed as usize)),
+    },
+    Key {
+        name: "initial_sha256",
+        group: Group::Training,
+        kind: Kind::Text,
+        help: "SHA-256 of the weights that a run began with, if it was given some; written by leaklab",
+        binds: Binds::Weights,
+        set: |run, _, value| text(value).map(|digest| run.initial_sha256 = Some(digest)),
+        get: |run| run.initial_sha256.clone().map(Value::String),
     },
     Key {
         name: "evaluate_every",

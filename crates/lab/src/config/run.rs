@@ -2,7 +2,8 @@
 
 use super::keys::{self, Binds, KEYS};
 use super::settings::{ConfigError, Settings, nearest};
-use crate::data::{Augmentation, Normalisation};
+use crate::data::present::refuse_noise;
+use crate::data::{Augmentation, Binning, Normalisation, table};
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::Severities;
 use leaklab_engine::optimiser::Optimiser;
@@ -87,6 +88,8 @@ pub struct RunConfig {
     pub dataset: String,
     /// Folder of the data sets, if not the usual one.
     pub data_dir: Option<PathBuf>,
+    /// SHA-256 of what the data set holds, if it is pinned.
+    pub data_sha256: Option<String>,
     /// Train on this many images only.
     pub train_limit: Option<usize>,
     /// Evaluate on this many test images only.
@@ -109,6 +112,10 @@ pub struct RunConfig {
     pub time_steps: usize,
     /// How large the initial weights are.
     pub initial: InitialScale,
+    /// Microseconds of a step of a recording; equal parts of each recording if not said.
+    pub step_us: Option<u64>,
+    /// Squares of so many pixels a side of a recording become one.
+    pub downsample: usize,
     /// How the leak enters the gradient.
     pub gradient: Gradient,
     /// Probability that a hidden neuron is left out of a training sample.
@@ -137,6 +144,8 @@ pub struct RunConfig {
     pub batch: usize,
     /// Seed of every random number.
     pub seed: u64,
+    /// SHA-256 of the weights that the run began with, if they were given.
+    pub initial_sha256: Option<String>,
     /// Evaluate the test set after every so many epochs (and after the last).
     pub evaluate_every: u64,
     /// Training images evaluated with it.
@@ -169,7 +178,27 @@ const REQUIRED: [&str; 10] = [
     "batch",
 ];
 
+/// Settings of images only.
+const OF_IMAGES: [&str; 2] = ["normalise", "encoder"];
+/// Settings of recordings only.
+const OF_EVENTS: [&str; 3] = ["step_us", "downsample", "augment.shift"];
+
+/// Whether a data set holds recordings of an event camera.
+fn has_events(dataset: &str) -> bool {
+    table::find(dataset).is_ok_and(|info| info.has_events())
+}
+
 impl RunConfig {
+    /// Whether the data set holds recordings of an event camera.
+    pub fn has_events(&self) -> bool {
+        has_events(&self.dataset)
+    }
+
+    /// How recordings are cut into time steps.
+    pub fn binning(&self) -> Binning {
+        Binning { time_steps: self.time_steps, step_us: self.step_us, downsample: self.downsample }
+    }
+
     /// What holds where nothing is said; the required keys have values that are never used.
     fn unset() -> Self {
         RunConfig {
@@ -177,17 +206,20 @@ impl RunConfig {
             probe: false,
             dataset: String::new(),
             data_dir: None,
+            data_sha256: None,
             train_limit: None,
             test_limit: None,
             validation: 0.0,
             normalise: Normalisation::PerImage,
             encoder: Encoder::Signed,
-            augment: Augmentation { crop_padding: 0, flip: false },
+            augment: Augmentation::NONE,
             network: Architecture::parse("1x1x1-1FC-1o").expect("the smallest network"),
             leak: Leak::uniform(Tau::INFINITE),
             v_th: 1.0,
             initial: InitialScale::FanIn,
             time_steps: 1,
+            step_us: None,
+            downsample: 1,
             gradient: Gradient::StraightThrough,
             dropout: 0.0,
             rule: OptimiserKind::Sgd,
@@ -202,6 +234,7 @@ impl RunConfig {
             epochs: 1,
             batch: 1,
             seed: 1,
+            initial_sha256: None,
             evaluate_every: 1,
             evaluate_train_images: 0,
             noise: Vec::new(),
@@ -232,7 +265,13 @@ impl RunConfig {
     /// The run that complete settings describe.
     pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
         check_names(settings)?;
-        if let Some(&key) = REQUIRED.iter().find(|key| !settings.contains(key)) {
+        let events = settings.text("dataset").is_some_and(has_events);
+        let needless: &[&str] = if events { &OF_IMAGES } else { &OF_EVENTS };
+        if let Some(key) = needless.iter().find(|key| settings.contains(key)) {
+            let kind = if events { "images, and these data are recordings" } else { "recordings of events" };
+            return Err(settings.refuse(key, format!("this key is for {kind}; leave it out")));
+        }
+        if let Some(&key) = REQUIRED.iter().find(|key| !settings.contains(key) && !needless.contains(key)) {
             return Err(missing(key));
         }
         let mut run = Self::unset();
@@ -245,6 +284,10 @@ impl RunConfig {
             }
             let set = key.kind.check(value).and_then(|()| (key.set)(&mut run, member, value));
             set.map_err(|expected| settings.refuse(name, expected))?;
+        }
+        let unfit = run.noise.iter().find(|key| events && !key.noise.acts_on_events());
+        if let Some(key) = unfit {
+            return Err(settings.refuse("noise", refuse_noise(key.noise)));
         }
         let place = if run.leak.layer_tau.is_empty() { "network" } else { "layer_tau" };
         run.leak.check(&run.network).map_err(|e| {

@@ -10,7 +10,8 @@ use std::path::Path;
 use toml::Value;
 
 /// Settings that all conditions share: other images or another network would be another study.
-const SHARED: [&str; 7] = ["dataset", "network", "seed", "format", "baseline", "condition", "data_dir"];
+const SHARED: [&str; 8] =
+    ["dataset", "network", "seed", "format", "baseline", "condition", "data_dir", "data_sha256"];
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +136,12 @@ impl StudyConfig {
             }
         }
         runs
+    }
+
+    /// Pins the data of all runs by the digest of what they hold.
+    pub(crate) fn pin(&mut self, digest: Option<String>) {
+        self.base.data_sha256.clone_from(&digest);
+        self.conditions.iter_mut().for_each(|condition| condition.run.data_sha256.clone_from(&digest));
     }
 
     /// The largest time constant among the conditions that leak everywhere alike.

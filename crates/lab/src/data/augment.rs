@@ -10,11 +10,57 @@ pub struct Augmentation {
     pub crop_padding: usize,
     /// Whether every second image, at random, is mirrored left to right.
     pub flip: bool,
+    /// Recordings begin up to so many time steps earlier or later, at random.
+    pub shift: usize,
+}
+
+/// How one recording is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Motion {
+    /// Rows and columns by which the view moves, and whether it is mirrored.
+    down: isize,
+    right: isize,
+    flip: bool,
+    /// Steps by which everything comes later.
+    later: isize,
+}
+
+impl Motion {
+    /// The motion of a sample in an epoch: the same window and mirror as an image would get.
+    pub fn new(augmentation: &Augmentation, seed: u64, epoch: u32, sample: u32) -> Self {
+        let stream = Stream::new(seed, Purpose::Augment, epoch, sample);
+        let within = |index, most: usize| match most {
+            0 => 0,
+            most => stream.below_at(index, 2 * most as u64 + 1) as isize - most as isize,
+        };
+        Motion {
+            down: within(0, augmentation.crop_padding),
+            right: within(1, augmentation.crop_padding),
+            flip: augmentation.flip && stream.below_at(2, 2) == 1,
+            later: within(3, augmentation.shift),
+        }
+    }
+
+    /// Where a spike goes; none if it leaves the view or the recording.
+    pub fn moved(
+        &self,
+        (step, neuron): (usize, usize),
+        shape: Shape,
+        steps: usize,
+    ) -> Option<(usize, usize)> {
+        let Shape { height, width, .. } = shape;
+        let (channel, pixel) = (neuron / shape.pixels(), neuron % shape.pixels());
+        let y = (pixel / width).checked_add_signed(-self.down).filter(|&y| y < height)?;
+        let x = (pixel % width).checked_add_signed(-self.right).filter(|&x| x < width)?;
+        let x = if self.flip { width - 1 - x } else { x };
+        let step = step.checked_add_signed(self.later).filter(|&step| step < steps)?;
+        Some((step, channel * shape.pixels() + y * width + x))
+    }
 }
 
 impl Augmentation {
     /// Leaves images as they are.
-    pub const NONE: Augmentation = Augmentation { crop_padding: 0, flip: false };
+    pub const NONE: Augmentation = Augmentation { crop_padding: 0, flip: false, shift: 0 };
 }
 
 /// Writes the augmented `image` to `out`, `[channel][row][column]` both.
@@ -83,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_window_and_mirror_comes_equally_often() {
-        let augmentation = Augmentation { crop_padding: 8, flip: true };
+        let augmentation = Augmentation { crop_padding: 8, flip: true, shift: 0 };
         let mut windows = std::collections::HashMap::new();
         for down in -8..=8 {
             for right in -8..=8 {
@@ -106,9 +152,32 @@ mod tests {
         assert!(windows.len() < 421 && chi < 570.0, "{chi} of {}", windows.len());
     }
 
+    /// A recording whose spikes are an image's pixels moves as the image does.
+    #[test]
+    fn recordings_move_as_images_do() {
+        let augmentation = Augmentation { crop_padding: 3, flip: true, shift: 2 };
+        let mut later = std::collections::BTreeSet::new();
+        for sample in 0..200 {
+            let mut expected = vec![0; 70];
+            augment(&image(), SHAPE, &augmentation, 5, 1, sample, &mut expected);
+            let motion = Motion::new(&augmentation, 5, 1, sample);
+            let mut found = vec![0; 70];
+            for (neuron, &pixel) in image().iter().enumerate() {
+                if let Some((step, to)) = motion.moved((4, neuron), SHAPE, 9) {
+                    found[to] = pixel;
+                    later.insert(step);
+                }
+            }
+            assert_eq!(found, expected);
+        }
+        assert_eq!(later.into_iter().collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+        let still = Motion::new(&Augmentation::NONE, 5, 1, 7);
+        assert_eq!(still.moved((3, 12), SHAPE, 4), Some((3, 12)));
+    }
+
     #[test]
     fn a_function_of_seed_epoch_and_sample() {
-        let augmentation = Augmentation { crop_padding: 4, flip: true };
+        let augmentation = Augmentation { crop_padding: 4, flip: true, shift: 0 };
         let at = |seed, epoch, sample| {
             let mut out = vec![0; 70];
             augment(&image(), SHAPE, &augmentation, seed, epoch, sample, &mut out);

@@ -21,18 +21,19 @@ pub(super) fn load(info: &Info, _folder: &Path, _name: &str) -> Result<Dataset, 
     if records.len() != IMAGES * (PIXELS + 1) {
         return Err(Flaw::new(records.len(), "the embedded digits are damaged").of(path));
     }
-    let (mut train, mut test) = (Split::default(), Split::default());
+    // Pixels and labels of the training and of the test images.
+    let mut parts = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
     let mut seen = [0; 256];
     for record in records.chunks_exact(PIXELS + 1) {
         let of_class = &mut seen[usize::from(record[0])];
         *of_class += 1;
-        let (split, first) = if *of_class % 5 == 0 { (&mut test, TEST_SAMPLES) } else { (&mut train, 0) };
-        split.samples.push(first + split.labels.len() as u32);
-        split.labels.push(record[0]);
+        let (pixels, labels) = &mut parts[usize::from(*of_class % 5 == 0)];
+        labels.push(record[0]);
         // 0 to 16 parts of ink become 0 to 255.
-        split.images.extend(record[1..].iter().map(|&ink| ((u32::from(ink) * 255 + 8) / 16) as u8));
+        pixels.extend(record[1..].iter().map(|&ink| ((u32::from(ink) * 255 + 8) / 16) as u8));
     }
-    Ok(info.dataset(train, test))
+    let [train, test] = parts;
+    Ok(info.dataset(Split::new(train.0, train.1, 0), Split::new(test.0, test.1, TEST_SAMPLES)))
 }
 
 #[cfg(test)]
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(all, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
         let digests = [verify::digest(&digits.train), verify::digest(&digits.test)];
         assert_eq!(digests, table::find("digits").unwrap().content);
-        assert_eq!(digits.train.images.iter().max(), Some(&255));
+        assert_eq!(digits.train.pixels().iter().max(), Some(&255));
         // The first image of the original: a 0, with this second row.
         assert_eq!(digits.train.label(0), 0);
         assert_eq!(

@@ -1,6 +1,7 @@
 //! Where data sets are kept: `--data-dir`, else `LEAKLAB_DATA`, else the platform's cache folder.
 
 use super::DataError;
+use leaklab_record::{RunFolder, StudyFolder};
 use std::path::{Path, PathBuf};
 
 /// Name of the environment variable that names the folder.
@@ -14,6 +15,39 @@ pub fn folder(given: Option<&Path>) -> Result<PathBuf, DataError> {
             "there is no home folder to keep data sets in: give --data-dir or set {VARIABLE}"
         ))
     })
+}
+
+/// Name of the file that `npz` and `events` data are in: `wine.npz` for `npz:wine`, else `data.npz`; none for
+/// other data sets.
+pub fn file_name(dataset: &str) -> Option<String> {
+    let (kind, name) = dataset.split_once(':').unwrap_or((dataset, "data"));
+    ["npz", "events"].contains(&kind).then(|| format!("{name}.npz"))
+}
+
+/// Where the user's own data are: the file or folder that was given, or, for `npz:NAME`, `NAME.npz` in the folder of
+/// data sets.
+pub(super) fn own(dataset: &str, given: Option<&Path>) -> Result<PathBuf, DataError> {
+    let file = file_name(dataset);
+    match (given, file) {
+        (Some(path), Some(file)) if path.is_dir() => Ok(path.join(file)),
+        (Some(path), _) => Ok(path.to_owned()),
+        (None, Some(file)) if dataset.contains(':') => Ok(folder(None)?.join(file)),
+        (None, _) => Err(DataError::Request(format!(
+            "data set '{dataset}' is your own: say where it is with --data-dir"
+        ))),
+    }
+}
+
+/// The data file that a run carries with it, in its own folder or in that of its study, if there is one.
+pub fn beside(dataset: &str, run: &RunFolder) -> Option<PathBuf> {
+    let file = file_name(dataset)?;
+    let study = run.path().parent().and_then(Path::parent);
+    let study = study.filter(|folder| StudyFolder::at(*folder).exists());
+    [Some(run.path()), study]
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join(&file))
+        .find(|path| path.is_file())
 }
 
 /// The choice, with the environment as an argument.

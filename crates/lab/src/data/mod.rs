@@ -8,17 +8,26 @@
 mod error;
 
 mod archive;
+pub mod arrays;
 pub mod augment;
+pub mod binning;
 pub(crate) mod budget;
+pub mod camera;
 pub mod cifar10;
+pub mod content;
 pub mod digits;
+pub mod digits_events;
+pub mod event_file;
+pub mod event_sheet;
 pub mod fetch;
 pub mod idx;
 pub mod image_folder;
 pub mod lettering;
 pub mod location;
 pub mod matlab;
+pub mod nmnist;
 pub mod normalise;
+pub mod npy;
 pub mod present;
 pub mod sheet;
 pub mod subset;
@@ -26,8 +35,11 @@ pub mod svhn;
 pub mod table;
 pub mod unpack;
 pub mod verify;
+pub mod zip;
 
 pub use augment::{Augmentation, augment};
+pub use binning::Binning;
+pub use content::{Content, Recordings};
 pub use error::{DataError, Flaw};
 pub use normalise::{Normalisation, Normaliser};
 pub use present::Presentation;
@@ -42,11 +54,11 @@ use std::path::Path;
 /// numbers with a training image.
 pub const TEST_SAMPLES: u32 = 1 << 31;
 
-/// Images and labels.
+/// Images or recordings, and labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Split {
-    /// `[image][channel][row][column]`.
-    pub images: Vec<u8>,
+    /// What is shown.
+    pub content: Content,
     /// One per image.
     pub labels: Vec<u8>,
     /// One per image: the number that its random numbers depend on. It is the index in the complete data set
@@ -57,8 +69,13 @@ pub struct Split {
 impl Split {
     /// A split of a complete data set, with samples numbered from `first`.
     fn new(images: Vec<u8>, labels: Vec<u8>, first: u32) -> Self {
+        Split::of(Content::Images(images), labels, first)
+    }
+
+    /// A split of any content, with samples numbered from `first`.
+    fn of(content: Content, labels: Vec<u8>, first: u32) -> Self {
         let samples = (first..).take(labels.len()).collect();
-        Split { images, labels, samples }
+        Split { content, labels, samples }
     }
 
     /// Number of images.
@@ -71,10 +88,27 @@ impl Split {
         self.labels.is_empty()
     }
 
-    /// Pixels of an image, `[channel][row][column]`.
+    /// Pixels of all images; none where the split holds recordings.
+    pub fn pixels(&self) -> &[u8] {
+        match &self.content {
+            Content::Images(pixels) => pixels,
+            Content::Events(_) => &[],
+        }
+    }
+
+    /// The recordings; none where the split holds images.
+    pub fn recordings(&self) -> Option<&Recordings> {
+        match &self.content {
+            Content::Images(_) => None,
+            Content::Events(recordings) => Some(recordings),
+        }
+    }
+
+    /// Pixels of an image, `[channel][row][column]`; none where the split holds recordings.
     pub fn image(&self, index: usize) -> &[u8] {
-        let size = self.images.len() / self.labels.len();
-        &self.images[index * size..][..size]
+        let pixels = self.pixels();
+        let size = pixels.len() / self.labels.len();
+        &pixels[index * size..][..size]
     }
 
     /// Its class.
@@ -87,15 +121,15 @@ impl Split {
         self.samples[index]
     }
 
-    /// SHA-256 of labels, sample numbers and pixels.
+    /// SHA-256 of labels, sample numbers and content.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update((self.len() as u64).to_le_bytes());
         hash.update(&self.labels);
         let samples: Vec<u8> = self.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         hash.update(&samples);
-        hash.update(&self.images);
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        self.content.hash(&mut hash);
+        verify::hexadecimal(&hash.finalize())
     }
 
     /// Images per class.
@@ -105,10 +139,10 @@ impl Split {
         counts
     }
 
-    /// Mean of each channel, as a fraction of white.
+    /// Mean of each channel, as a fraction of white; 0 where the split holds recordings.
     pub fn channel_means(&self, shape: Shape) -> Vec<f64> {
         let mut sums = vec![0u64; shape.channels];
-        for plane in self.images.chunks_exact(shape.pixels()).enumerate() {
+        for plane in self.pixels().chunks_exact(shape.pixels()).enumerate() {
             sums[plane.0 % shape.channels] += plane.1.iter().map(|&x| u64::from(x)).sum::<u64>();
         }
         sums.iter().map(|&sum| sum as f64 / (255.0 * (self.len() * shape.pixels()) as f64)).collect()
@@ -132,20 +166,43 @@ pub struct Dataset {
     pub test: Split,
 }
 
+impl Dataset {
+    /// Whether it holds recordings of an event camera, and not images.
+    pub fn has_events(&self) -> bool {
+        self.test.recordings().or(self.train.recordings()).is_some()
+    }
+
+    /// SHA-256 of everything that the data set holds.
+    pub fn digest(&self) -> String {
+        let Shape { channels, height, width } = self.shape;
+        let mut hash = Sha256::new();
+        hash.update(format!("{channels}x{height}x{width} {:?}", self.class_names));
+        hash.update(self.train.digest());
+        hash.update(self.test.digest());
+        verify::hexadecimal(&hash.finalize())
+    }
+}
+
 /// Loads a data set by name.
 ///
 /// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`]
 /// where that is `None`. `digits` needs no folder.
 pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
+    let mut dataset = load_complete(name, data_dir, &Binning::default())?;
+    limits.apply(&mut dataset)?;
+    Ok(dataset)
+}
+
+/// Loads a data set with everything that it has; recordings are cut into time steps by `binning`.
+pub fn load_complete(name: &str, data_dir: Option<&Path>, binning: &Binning) -> Result<Dataset, DataError> {
     let info = table::find(name)?;
     let folder = match info.source {
         Source::Embedded => Default::default(),
-        Source::Files(_) => location::folder(data_dir)?,
-        Source::Own => data_dir.map(Path::to_owned).ok_or_else(|| {
-            DataError::Request(format!("data set '{name}' is your own: give its folder with --data-dir"))
-        })?,
+        Source::Files(_) | Source::ByHand => location::folder(data_dir)?,
+        Source::Own => location::own(name, data_dir)?,
     };
-    let mut dataset = (info.load)(info, &folder, name)?;
-    limits.apply(&mut dataset)?;
-    Ok(dataset)
+    match info.load {
+        table::Loader::Images(load) => load(info, &folder, name),
+        table::Loader::Events(load) => load(info, &folder, name, binning),
+    }
 }

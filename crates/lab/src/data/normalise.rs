@@ -95,7 +95,7 @@ impl Normaliser {
 fn statistics(dataset: &Dataset) -> Vec<[f32; 2]> {
     let shape = dataset.shape;
     let mut sums = vec![[0u64; 2]; shape.channels];
-    for (i, plane) in dataset.train.images.chunks_exact(shape.pixels()).enumerate() {
+    for (i, plane) in dataset.train.pixels().chunks_exact(shape.pixels()).enumerate() {
         for &x in plane {
             sums[i % shape.channels][0] += u64::from(x);
             sums[i % shape.channels][1] += u64::from(x) * u64::from(x);

@@ -1,7 +1,9 @@
-//! One image on its way to the network: augmented, normalised, encoded.
+//! One image on its way to the network: augmented, normalised, encoded; or one recording: moved and played.
 
-use super::{Augmentation, Dataset, Normaliser, Split, augment};
-use leaklab_engine::encode::{Encoding, encode};
+use super::augment::Motion;
+use super::{Augmentation, DataError, Dataset, Normaliser, Split, augment};
+use leaklab_engine::encode::{Encoding, encode, recording};
+use leaklab_engine::noise::{Noise, NoiseSetting};
 use leaklab_engine::{Input, Isa, Shape};
 
 /// How the images of a data set are shown.
@@ -9,6 +11,8 @@ use leaklab_engine::{Input, Isa, Shape};
 pub struct Presentation {
     /// Size of an image.
     pub shape: Shape,
+    /// Whether recordings are shown, which are not normalised or encoded.
+    pub recorded: bool,
     /// Crop and flip; [`Augmentation::NONE`] outside training.
     pub augmentation: Augmentation,
     /// Normalisation with its constants.
@@ -35,7 +39,17 @@ impl Presentation {
 
     /// A data set's images, normalised by `normaliser` and encoded, without augmentation.
     pub fn new(dataset: &Dataset, normaliser: Normaliser, encoding: Encoding, seed: u64) -> Self {
-        Presentation { shape: dataset.shape, augmentation: Augmentation::NONE, normaliser, encoding, seed }
+        let (shape, recorded) = (dataset.shape, dataset.has_events());
+        Presentation { shape, recorded, augmentation: Augmentation::NONE, normaliser, encoding, seed }
+    }
+
+    /// The same under noise, or without where `noise` is `None`; a noise that these data cannot have is
+    /// refused.
+    pub fn noisy(self, noise: Option<NoiseSetting>) -> Result<Self, DataError> {
+        if let Some(setting) = noise.filter(|setting| self.recorded && !setting.noise().acts_on_events()) {
+            return Err(DataError::Request(refuse_noise(setting.noise())));
+        }
+        Ok(Presentation { encoding: self.encoding.with_noise(noise), ..self })
     }
 
     /// The normalised pixels that are encoded, `[channel][row][column]`.
@@ -48,11 +62,30 @@ impl Presentation {
         &scratch.numbers
     }
 
-    /// Shows image `index` of a split: a pure function of it, the presentation and the epoch.
+    /// Shows image or recording `index` of a split: a pure function of it, the presentation and the epoch.
     pub fn show(&self, split: &Split, index: usize, epoch: u32, scratch: &mut Scratch, input: &mut Input) {
+        if let Some(recordings) = split.recordings() {
+            let sample = split.sample(index);
+            let motion = Motion::new(&self.augmentation, self.seed, epoch, sample);
+            let steps = self.encoding.time_steps;
+            let spikes = recordings.recording(index);
+            let moved = spikes.filter_map(|spike| motion.moved(spike, self.shape, steps));
+            recording::play(moved, self.shape, steps, self.encoding.noise, (self.seed, epoch, sample), input);
+            return;
+        }
         let pixels = self.pixels(split, index, epoch, scratch);
         encode(pixels, self.shape, &self.encoding, self.seed, epoch, split.sample(index), input);
     }
+}
+
+/// Why event data cannot have a noise.
+pub fn refuse_noise(noise: Noise) -> String {
+    let known: Vec<&str> =
+        Noise::ALL.into_iter().filter(|noise| noise.acts_on_events()).map(Noise::name).collect();
+    format!(
+        "noise '{noise}' acts on what is encoded, and recordings of an event camera are not; theirs are {}",
+        known.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -66,7 +99,7 @@ mod tests {
         let part = load("digits", None, &Limits { train: Some(30), test: Some(20), seed: 5, ..Limits::NONE })
             .unwrap();
         let mut presentation = Presentation::new(&all, Normaliser::PER_IMAGE, Encoding::clean(10), 1);
-        presentation.augmentation = Augmentation { crop_padding: 1, flip: false };
+        presentation.augmentation = Augmentation { crop_padding: 1, flip: false, shift: 0 };
         let (mut a, mut b) = (Input::silent(all.shape, 1), Input::silent(all.shape, 1));
         let mut scratch = Scratch::default();
         for i in 0..part.test.len() {

@@ -10,11 +10,11 @@ use image::{Rgb, RgbImage};
 use leaklab_engine::noise::NoiseSetting;
 use leaklab_engine::{Input, Shape};
 
-const MARGIN: u32 = 8;
-const GAP: u32 = 4;
-const PAPER: Rgb<u8> = Rgb([24, 26, 32]);
-const INK: Rgb<u8> = Rgb([235, 235, 235]);
-const FAINT: Rgb<u8> = Rgb([150, 155, 165]);
+pub(super) const MARGIN: u32 = 8;
+pub(super) const GAP: u32 = 4;
+pub(super) const PAPER: Rgb<u8> = Rgb([24, 26, 32]);
+pub(super) const INK: Rgb<u8> = Rgb([235, 235, 235]);
+pub(super) const FAINT: Rgb<u8> = Rgb([150, 155, 165]);
 /// Pictures in a line of the sheet.
 const COLUMNS: usize = 10;
 
@@ -64,7 +64,7 @@ pub fn png(sheet: &RgbImage) -> Result<Vec<u8>, DataError> {
 }
 
 /// The first `per_class` images of each class, class by class.
-fn choose(split: &Split, classes: usize, per_class: usize) -> Vec<usize> {
+pub(super) fn choose(split: &Split, classes: usize, per_class: usize) -> Vec<usize> {
     let mut of_class = vec![Vec::new(); classes];
     for index in 0..split.len() {
         let members = &mut of_class[split.label(index)];
@@ -89,7 +89,7 @@ fn titles(dataset: &Dataset, presentation: &Presentation) -> [String; 2] {
     ]
 }
 
-fn describe(setting: NoiseSetting) -> String {
+pub(super) fn describe(setting: NoiseSetting) -> String {
     format!(
         "{}/{}, {} {}",
         setting.noise(),
@@ -151,7 +151,7 @@ fn paint(sheet: &mut RgbImage, x: u32, y: u32, values: &[f32], shape: Shape, sca
     }
 }
 
-fn write(sheet: &mut RgbImage, x: u32, y: u32, text: &str, colour: Rgb<u8>) {
+pub(super) fn write(sheet: &mut RgbImage, x: u32, y: u32, text: &str, colour: Rgb<u8>) {
     for (i, letter) in text.chars().enumerate() {
         for (row, bits) in lettering::rows(letter).into_iter().enumerate() {
             for column in (0..5).filter(|column| bits >> (4 - column) & 1 == 1) {

@@ -1,6 +1,6 @@
 //! Part of a data set, class-balanced and chosen by seed.
 
-use super::{DataError, Dataset, Split};
+use super::{Content, DataError, Dataset, Split};
 use leaklab_engine::philox::{Purpose, Stream, permutation};
 
 /// How many images to keep.
@@ -21,7 +21,7 @@ impl Limits {
     pub const NONE: Limits = Limits { train: None, test: None, validation: 0.0, seed: 0 };
 
     /// Leaves images out.
-    pub(super) fn apply(&self, dataset: &mut Dataset) -> Result<(), DataError> {
+    pub fn apply(&self, dataset: &mut Dataset) -> Result<(), DataError> {
         let classes = dataset.classes;
         if self.validation > 0.0 {
             hold_out(dataset, self.validation, self.seed)?;
@@ -85,8 +85,12 @@ fn choose(split: &Split, classes: usize, limit: usize, seed: u64) -> Vec<usize> 
 
 /// The images of some indices.
 fn pick(split: &Split, chosen: &[usize]) -> Split {
+    let content = match &split.content {
+        Content::Images(_) => Content::Images(chosen.iter().flat_map(|&i| split.image(i)).copied().collect()),
+        Content::Events(recordings) => Content::Events(recordings.pick(chosen)),
+    };
     Split {
-        images: chosen.iter().flat_map(|&i| split.image(i)).copied().collect(),
+        content,
         labels: chosen.iter().map(|&i| split.labels[i]).collect(),
         samples: chosen.iter().map(|&i| split.samples[i]).collect(),
     }

@@ -1,6 +1,10 @@
 //! The table of data sets. To add one: write its file, declare it in `mod.rs`, add its row here.
 
-use super::{DataError, Dataset, Split, cifar10, digits, idx, image_folder, svhn};
+use super::binning::Binning;
+use super::{
+    DataError, Dataset, Split, arrays, cifar10, digits, digits_events, event_file, idx, image_folder, nmnist,
+    svhn,
+};
 use leaklab_engine::Shape;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +30,8 @@ pub enum Source {
     Embedded,
     /// Files of its publisher.
     Files(&'static [Remote]),
+    /// Files of its publisher that must be downloaded by hand.
+    ByHand,
     /// The user's own.
     Own,
 }
@@ -52,8 +58,17 @@ pub struct Info {
     pub source: Source,
     /// SHA-256 of what is loaded, train and test, as [`super::verify::digest`] takes it; empty if not known.
     pub content: [&'static str; 2],
-    /// Reads it: the row, the folder to look in, the name as it was given.
-    pub(super) load: fn(&Info, &Path, &str) -> Result<Dataset, DataError>,
+    /// Reads it.
+    pub(super) load: Loader,
+}
+
+/// Reads a data set: given the row, the folder or file to look in, and the name as it was given.
+#[derive(Clone, Copy)]
+pub(super) enum Loader {
+    /// Images.
+    Images(fn(&Info, &Path, &str) -> Result<Dataset, DataError>),
+    /// Recordings of an event camera, which are cut into time steps as they are read.
+    Events(fn(&Info, &Path, &str, &Binning) -> Result<Dataset, DataError>),
 }
 
 const DIGITS: &[&str] = &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -76,7 +91,7 @@ pub const DATASETS: &[Info] = &[
             "782c7959995aabf20fe1def7c15d2bcd1135011db42f3235ffb784b8c2787414",
             "0857d8c2321695ce92e78839577a590274b6f31b3e26ff595e64c4211d322d41",
         ],
-        load: digits::load,
+        load: Loader::Images(digits::load),
     },
     Info {
         name: "cifar10",
@@ -112,7 +127,7 @@ pub const DATASETS: &[Info] = &[
             "72271e0eaae021dd9568260927404c4fff87e7e0bfa04c843b94150b01b9bc26",
             "ecc0a6ddb5cb58330ce4f06c1825ec8c68baeade5baaacbb3cbdf8f385599213",
         ],
-        load: cifar10::load,
+        load: Loader::Images(cifar10::load),
     },
     Info {
         name: "svhn",
@@ -140,7 +155,7 @@ pub const DATASETS: &[Info] = &[
             },
         ]),
         content: ["", ""],
-        load: svhn::load,
+        load: Loader::Images(svhn::load),
     },
     Info {
         name: "mnist",
@@ -201,7 +216,7 @@ pub const DATASETS: &[Info] = &[
             "a454de301763d749ccfd1ebb5add77d549bcd2125320df72efaa88e014fca0f0",
             "103f79bf9cce53f71a186484ee3992e7b298fffa37132ee5660752b8b02ea8e1",
         ],
-        load: idx::load,
+        load: Loader::Images(idx::load),
     },
     Info {
         name: "fashion-mnist",
@@ -269,7 +284,7 @@ pub const DATASETS: &[Info] = &[
             "308c6213870624505959c710712dbe6debc9c2041d98fda2dccb47bcffbd3d84",
             "b7f140f1222993c13e87dc8277a29fffab35bf5fa0777d972356122e7320f6c6",
         ],
-        load: idx::load,
+        load: Loader::Images(idx::load),
     },
     Info {
         name: "image-folder",
@@ -282,25 +297,89 @@ pub const DATASETS: &[Info] = &[
         homepage: "docs/data.md",
         source: Source::Own,
         content: ["", ""],
-        load: image_folder::load,
+        load: Loader::Images(image_folder::load),
+    },
+    Info {
+        name: "npz",
+        title: "your own images or features, as NumPy arrays in an .npz file",
+        shape: Shape { channels: 1, height: 1, width: 1 },
+        class_names: &[],
+        train: 0,
+        test: 0,
+        licence: "yours",
+        homepage: "docs/data.md",
+        source: Source::Own,
+        content: ["", ""],
+        load: Loader::Images(arrays::load),
+    },
+    Info {
+        name: "digits-events",
+        title: "the embedded digits before a simulated moving event camera",
+        shape: Shape { channels: 2, height: 16, width: 16 },
+        class_names: DIGITS,
+        train: 1442,
+        test: 355,
+        licence: "CC BY 4.0",
+        homepage: "https://doi.org/10.24432/C50P49",
+        source: Source::Embedded,
+        content: ["", ""],
+        load: Loader::Events(digits_events::load),
+    },
+    Info {
+        name: "n-mnist",
+        title: "digits of MNIST before a moving event camera",
+        shape: Shape { channels: 2, height: 34, width: 34 },
+        class_names: DIGITS,
+        train: 60_000,
+        test: 10_000,
+        licence: "CC BY-SA 4.0",
+        homepage: "https://www.garrickorchard.com/datasets/n-mnist",
+        source: Source::ByHand,
+        content: ["", ""],
+        load: Loader::Events(nmnist::load),
+    },
+    Info {
+        name: "events",
+        title: "your own recordings of an event camera, as NumPy arrays in an .npz file",
+        shape: Shape { channels: 2, height: 1, width: 1 },
+        class_names: &[],
+        train: 0,
+        test: 0,
+        licence: "yours",
+        homepage: "docs/data.md",
+        source: Source::Own,
+        content: ["", ""],
+        load: Loader::Events(event_file::load),
     },
 ];
 
-/// The row of a name; `image-folder:28x28` is an `image-folder`.
+/// The row of a name; `image-folder:28x28` is an `image-folder` and `npz:wine` an `npz`.
 pub fn find(name: &str) -> Result<&'static Info, DataError> {
-    let sized = name.split_once(':').map(|(base, _)| base).filter(|&base| base == "image-folder");
-    DATASETS.iter().find(|info| info.name == sized.unwrap_or(name)).ok_or_else(|| DataError::Unknown {
+    let base = name.split_once(':').map_or(name, |(base, _)| base);
+    let found = DATASETS.iter().find(|info| match info.source {
+        Source::Own => info.name == base,
+        Source::Embedded | Source::Files(_) | Source::ByHand => info.name == name,
+    });
+    found.ok_or_else(|| DataError::Unknown {
         name: name.to_owned(),
         known: DATASETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })
 }
 
 impl Info {
+    /// Whether it holds recordings of an event camera, and not images.
+    pub fn has_events(&self) -> bool {
+        match self.load {
+            Loader::Images(_) => false,
+            Loader::Events(_) => true,
+        }
+    }
+
     /// Its files at their publisher; none if it has none.
     pub fn files(&self) -> &'static [Remote] {
         match self.source {
             Source::Files(files) => files,
-            Source::Embedded | Source::Own => &[],
+            Source::Embedded | Source::ByHand | Source::Own => &[],
         }
     }
 

@@ -12,7 +12,10 @@ use std::path::Path;
 
 /// SHA-256 of a split in hexadecimal: all labels, then all images.
 pub fn digest(split: &Split) -> String {
-    hexadecimal(&Sha256::new().chain_update(&split.labels).chain_update(&split.images).finalize())
+    let mut hash = Sha256::new();
+    hash.update(&split.labels);
+    split.content.hash(&mut hash);
+    hexadecimal(&hash.finalize())
 }
 
 /// SHA-256 of a file in hexadecimal.

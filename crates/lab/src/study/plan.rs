@@ -4,8 +4,9 @@ use super::{StudyError, check};
 use crate::analysis::mechanism;
 use crate::bench::{self, BenchError};
 use crate::config::{RunConfig, StudyConfig};
+use crate::data::location;
 use crate::memory;
-use crate::run::{RunError, load_dataset};
+use crate::run::{RunError, load_pinned};
 use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_record::{StudyFolder, metrics};
@@ -66,12 +67,20 @@ impl Plan {
     /// Looks at the folder and the data set, and measures the machine's speed on a few images.
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
         check(folder, config)?;
+        let mut config = config.clone();
+        // Its own data may stand in the study's folder.
+        let own = || location::file_name(&config.base.dataset).map(|file| folder.path().join(file));
+        let beside = own().filter(|file| config.base.data_dir.is_none() && file.is_file());
+        let (dataset, digest) = load_pinned(&RunConfig {
+            data_dir: beside.or_else(|| config.base.data_dir.clone()),
+            ..config.base.clone()
+        })?;
+        config.pin(digest);
         let base = &config.base;
         for run in std::iter::once(base).chain(config.conditions.iter().map(|condition| &condition.run)) {
             memory::check_training(&run.network, run.optimiser(), run.time_steps, run.batch, 1)
                 .map_err(RunError::from)?;
         }
-        let dataset = load_dataset(base)?;
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
         let mut runs = Vec::new();
         for run in config.runs() {
@@ -92,15 +101,15 @@ impl Plan {
             Optimiser::Adam { .. } => 7,
         };
         Ok(Plan {
-            config: config.clone(),
             train_images,
             test_images,
             analysis_images: images * passes,
-            mechanism_images: if base.mechanism { mechanism::planned_images(config, images) } else { 0 },
+            mechanism_images: if base.mechanism { mechanism::planned_images(&config, images) } else { 0 },
             threads,
-            speed: measure(config, threads)?,
+            speed: measure(&config, threads)?,
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             runs,
+            config,
         })
     }
 

@@ -173,6 +173,7 @@ impl Work<'_> {
             stop_on_divergence: false,
             data_dir: config.data_dir.clone(),
             isa: self.options.isa,
+            initial: None,
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
         let summary = if folder.exists() {

@@ -129,6 +129,7 @@ impl Session {
             let rates: Vec<f64> =
                 hidden.iter().enumerate().map(|(i, layer)| count(i) / sites(layer)).collect();
             notices.extend(self.health.layers(epoch, &config.network, &rates));
+            notices.extend(self.health.gradient(epoch, &self.gradients));
         }
         let learning_rate = config.learning_rate_of(epoch) as f32;
         config.optimiser().step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
@@ -221,7 +222,12 @@ impl Session {
         self.written(result)?;
         let result = self.events.scalars(now.epoch, &scalars(&now));
         self.written(result)?;
-        let notices = self.health.epoch(&self.config.network, self.last.as_ref(), &now);
+        let mut notices = self.health.epoch(&self.config.network, self.last.as_ref(), &now);
+        if let Some(accuracy) = now.test_accuracy {
+            let best = (self.position.best_epoch, self.position.best_accuracy);
+            let classes = self.config.network.classes();
+            notices.extend(self.health.accuracy(now.epoch, classes, best, accuracy));
+        }
         self.notice(notices, report)?;
         if better {
             let result = self.checkpoint(false).write(&self.folder.best());

@@ -107,4 +107,6 @@ pub struct Summary {
     pub best_accuracy: f64,
     /// Everything that was wrong.
     pub notices: Vec<Notice>,
+    /// Share of the training images that stood in place of the test images; 0 if none did.
+    pub validation: f32,
 }

@@ -1,11 +1,12 @@
 //! The weights that a training starts from.
 
 use super::TrainError;
-use crate::calibrate::{Shown, rates, scale_to_rates};
+use crate::calibrate::{rates, scale_to_rates};
 use crate::config::{InitialScale, RunConfig};
 use crate::data::Presentation;
 use crate::data::Split;
 use crate::data::present::Scratch;
+use crate::evaluate::Inputs;
 use leaklab_engine::{Input, Isa, Leak, Network, Packed, Tau};
 
 /// Training images by which the rates are measured.
@@ -24,8 +25,7 @@ pub(super) fn network(
             let show = |i: usize, input: &mut Input| {
                 training.show(images, i, 0, &mut Scratch::default(), input);
             };
-            let shown =
-                Shown { images: IMAGES.min(images.len()), time_steps: config.time_steps, show: &show };
+            let shown = Inputs { count: IMAGES.min(images.len()), steps: config.time_steps, show };
             let without = network.clone().with_leak(Leak::uniform(Tau::INFINITE))?;
             let wanted = rates(&Packed::new(&without, Isa::best())?, &shown)?;
             scale_to_rates(&mut network, &wanted, &shown, Isa::best())?;
@@ -57,7 +57,7 @@ mod tests {
             let show = |i: usize, input: &mut Input| {
                 training.show(&dataset.train, i, 0, &mut Scratch::default(), input);
             };
-            let shown = Shown { images: IMAGES, time_steps: config.time_steps, show: &show };
+            let shown = Inputs { count: IMAGES, steps: config.time_steps, show };
             rates(&Packed::new(&network, Isa::best()).unwrap(), &shown).unwrap()
         };
         let without = rates_of(&config(&["tau=inf"]));

@@ -20,6 +20,7 @@ use crate::run::{self, RunError};
 use leaklab_engine::{InputError, Isa, NetworkError};
 use leaklab_record::{RecordError, RunFolder, manifest};
 use session::Session;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// What does not change a run's results (but see `isa`).
@@ -36,6 +37,23 @@ pub struct Options {
     /// Instruction set of the kernels. Gradients are summed in its order: the one option that may change a
     /// run's last bits.
     pub isa: Isa,
+    /// Weights that a new run begins with, in place of random ones. A run that is continued has its own.
+    pub initial: Option<Initial>,
+}
+
+/// Weights that a run begins with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Initial {
+    /// All weights, in the order of the network's parameters.
+    pub weights: Vec<f32>,
+}
+
+impl Initial {
+    /// SHA-256 of the weights, which the run's settings keep.
+    pub fn digest(&self) -> String {
+        let bytes: Vec<u8> = self.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+        Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 impl Default for Options {
@@ -46,6 +64,7 @@ impl Default for Options {
             stop_on_divergence: false,
             data_dir: None,
             isa: Isa::best(),
+            initial: None,
         }
     }
 }
@@ -83,10 +102,20 @@ pub enum TrainError {
     Input(#[from] InputError),
     /// The initial weights cannot be scaled as `initial` says.
     #[error("initial = \"rate\": {0}")]
-    Initial(#[from] CalibrationError),
+    Calibration(#[from] CalibrationError),
     /// The training needs more memory than there is.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),
+    /// The initial weights are another network's.
+    #[error("{given} initial weights were given, and network {network} has {needed}")]
+    Initial {
+        /// The network's notation.
+        network: String,
+        /// Weights that were given.
+        given: usize,
+        /// Weights that it has.
+        needed: usize,
+    },
     /// The threads cannot be started.
     #[error("{threads} threads cannot be started: {reason}")]
     Threads {
@@ -116,14 +145,23 @@ pub fn train(
     }
     let pool = threads(options.threads)?;
     check_memory(config, &pool)?;
-    let dataset = run::load_dataset(config)?;
+    let mut config = config.clone();
+    let (dataset, digest) = run::load_pinned(&run::with_own_data(config.clone(), &folder))?;
+    config.data_sha256 = digest;
+    if let Some(initial) = &options.initial {
+        let (given, needed) = (initial.weights.len(), config.network.parameter_count());
+        if given != needed {
+            return Err(TrainError::Initial { network: config.network.to_string(), given, needed });
+        }
+        config.initial_sha256 = Some(initial.digest());
+    }
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
     manifest::write(&folder.run_toml(), &config.to_toml())?;
-    Session::open(config.clone(), folder, lock, dataset, pool, options)?.run(report)
+    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
 }
 
 /// Continues a run from its last good checkpoint. A finished run is left as it is.

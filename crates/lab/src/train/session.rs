@@ -93,7 +93,10 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
-                let network = initial::network(&config, &training, &dataset.train)?;
+                let mut network = initial::network(&config, &training, &dataset.train)?;
+                if let Some(initial) = &options.initial {
+                    network.weights.clone_from(&initial.weights);
+                }
                 let state = config.optimiser().start(network.weights.len());
                 (network, state, Position { seed: config.seed, ..Position::default() }, None)
             }
@@ -200,6 +203,7 @@ impl Session {
             best_epoch: self.position.best_epoch,
             best_accuracy: self.position.best_accuracy,
             notices: self.health.notices().to_vec(),
+            validation: self.config.validation,
         })
     }
 

@@ -8,6 +8,11 @@
 (20, 10)
 """
 
+from os import PathLike
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
 from . import theory
 from ._leaklab import (
     Dataset,
@@ -18,27 +23,58 @@ from ._leaklab import (
     Network,
     __version__,
     analyse,
+    compare,
     encode,
     evaluate,
     load_dataset,
+    report,
     resume,
+    study,
     tables,
     train,
 )
 
+Path = str | PathLike[str]
+"""Where a file or folder is."""
+Noise = Literal[
+    "gaussian",
+    "impulse",
+    "deletion",
+    "jitter",
+    "stuck-pixel",
+    "salt-and-pepper",
+    "background",
+    "hot-pixel",
+    "polarity-flip",
+]
+"""Kinds of noise."""
+Scenario = Literal["pixel", "channel"]
+"""Where noise acts: on pixels before they are encoded, or on spikes."""
+Columns = dict[str, NDArray[Any]]
+"""A table: an array for each column."""
+
+del PathLike, Any, Literal, NDArray
+
 __all__ = [
+    "Columns",
     "Dataset",
     "Forward",
     "Gradients",
     "Layer",
     "LeakLabError",
     "Network",
+    "Noise",
+    "Path",
+    "Scenario",
     "__version__",
     "analyse",
+    "compare",
     "encode",
     "evaluate",
     "load_dataset",
+    "report",
     "resume",
+    "study",
     "tables",
     "theory",
     "train",

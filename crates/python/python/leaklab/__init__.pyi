@@ -1,6 +1,7 @@
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,17 @@ from . import theory as theory
 __version__: str
 
 Path = str | PathLike[str]
-Noise = Literal["gaussian", "impulse", "deletion", "jitter", "stuck-pixel", "salt-and-pepper"]
+Noise = Literal[
+    "gaussian",
+    "impulse",
+    "deletion",
+    "jitter",
+    "stuck-pixel",
+    "salt-and-pepper",
+    "background",
+    "hot-pixel",
+    "polarity-flip",
+]
 Scenario = Literal["pixel", "channel"]
 Columns = dict[str, NDArray[Any]]
 
@@ -37,7 +48,10 @@ class Forward:
         """Output potential after the last step divided by T, [N, classes]."""
     @property
     def signal(self) -> NDArray[np.float32]:
-        """Weighted input of the output layer, [N, T, classes]."""
+        """Weighted input of the output layer, [T, N, classes]."""
+    @property
+    def membranes(self) -> dict[str, NDArray[np.float32]]:
+        """Potentials of the layers that `forward(membranes=...)` named, [T, N, ...]."""
     @property
     def spike_counts(self) -> list[NDArray[np.uint32]]:
         """Spikes of each neuron, one array [N, ...] per hidden layer, pools included."""
@@ -98,8 +112,12 @@ class Network:
         """A copy of the weights, [out, in, 3, 3] or [out, in], by layer name."""
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> None:
         """Replaces the weights of the layers that are named."""
-    def forward(self, x: ArrayLike, *, threads: int | None = None) -> Forward:
-        """Runs the network on input spikes, float32 [T, N, C, H, W]."""
+    def forward(
+        self, x: ArrayLike, *, membranes: Sequence[str] = (), threads: int | None = None
+    ) -> Forward:
+        """Runs the network on input spikes, float32 [T, N, C, H, W]; membranes names layers to record."""
+    def calibrate(self, x: ArrayLike, spike_rate: float, *, threads: int | None = None) -> None:
+        """Scales the weights until every hidden conv and fully connected layer fires at spike_rate on x."""
     def gradients(
         self,
         x: ArrayLike,
@@ -132,7 +150,29 @@ class Network:
         """The network of a NIR graph of any tool; a node without counterpart is named."""
 
 class Dataset:
-    """Images and labels of a data set, as arrays."""
+    """Images or recordings of events, and labels."""
+
+    @staticmethod
+    def from_arrays(
+        train_images: ArrayLike,
+        train_labels: ArrayLike,
+        test_images: ArrayLike | None = None,
+        test_labels: ArrayLike | None = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        name: str = "data",
+    ) -> Dataset:
+        """A data set of images [N, C, H, W] or [N, H, W], or of features [N, F]."""
+    def save(self, path: Path) -> None:
+        """Writes an .npz file, which the program reads as the data set npz."""
+    def recordings(
+        self, indices: Sequence[int] | None = None, *, train: bool = False
+    ) -> NDArray[np.uint8]:
+        """Spikes of recordings, [T, N, C, H, W]."""
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def digest(self) -> str: ...
 
     @property
     def name(self) -> str: ...
@@ -158,8 +198,11 @@ def load_dataset(
     train_limit: int | None = None,
     test_limit: int | None = None,
     seed: int = 0,
+    time_steps: int = 100,
+    step_us: int | None = None,
+    downsample: int = 1,
 ) -> Dataset:
-    """Loads a data set by name; digits needs no files."""
+    """Loads a data set by name; digits and digits-events need no files."""
 
 def encode(
     images: ArrayLike,
@@ -180,12 +223,24 @@ def train(
     config: Mapping[str, Any] | Path,
     out: Path | None = None,
     *,
+    initial: Network | None = None,
+    exist_ok: bool = False,
     callback: Callable[[dict[str, Any]], object] | None = None,
     threads: int | None = None,
     checkpoint_minutes: float = 10.0,
     stop_on_divergence: bool = False,
 ) -> dict[str, Any]:
     """Trains a network into a run folder; settings are a dict or a TOML file."""
+
+def study(
+    config: Mapping[str, Any] | Path,
+    out: Path | None = None,
+    *,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    threads: int | None = None,
+    checkpoint_minutes: float = 10.0,
+) -> dict[str, Any]:
+    """Trains every condition and seed, measures, compares, and writes the page."""
 
 def resume(
     run: Path,
@@ -199,22 +254,43 @@ def resume(
     """Goes on with a run from its last checkpoint, to the same bits."""
 
 def evaluate(
-    run: Path,
+    network: Network | Path,
+    x: Dataset | ArrayLike | None = None,
+    y: ArrayLike | None = None,
     *,
     noise: Noise | None = None,
     scenario: Scenario | None = None,
-    severity: int = 0,
+    severity: int | None = None,
+    level: float | None = None,
     best: bool = False,
     train: bool = False,
     limit: int | None = None,
     data_dir: Path | None = None,
+    time_steps: int | None = None,
+    encoder: Literal["signed", "unsigned"] | None = None,
+    seed: int | None = None,
     threads: int | None = None,
     tau: float | None = None,
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
 ) -> dict[str, Any]:
-    """Accuracy of a trained run on its test set, clean or under noise; with another leak than it was trained with, if given."""
+    """Accuracy of a run on its test set, or of any network on a data set, images or spikes; clean or under noise."""
 
+@overload
+def analyse(
+    run: Path,
+    name: Literal["all", "mechanism"],
+    *,
+    images: int | None = None,
+    noise: Sequence[str] = (),
+    best: bool = False,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    tau: float | None = None,
+    layer_tau: Mapping[str, float] | None = None,
+    readout_tau: float | None = None,
+) -> dict[str, Columns]: ...
+@overload
 def analyse(
     run: Path,
     name: str,
@@ -231,4 +307,12 @@ def analyse(
     """Runs an analysis and returns one of its tables as a dict of arrays."""
 
 def tables(run: Path) -> dict[str, Columns]:
-    """Every table in a run's analysis folder."""
+    """Every table of a run or of a study."""
+
+def compare(
+    runs: Path | Sequence[Path], out: Path | None = None, *, baseline: str | None = None
+) -> dict[str, Columns]:
+    """Puts analysed runs side by side and judges the paper's claims."""
+
+def report(folder: Path, out: Path | None = None) -> pathlib.Path:
+    """Writes the page of a study or run and returns its path."""

@@ -143,6 +143,13 @@ pub fn measure(subjects: &Subjects, progress: &mut Progress) -> Result<(Vec<Colo
     Ok((all, target))
 }
 
+/// The table of colours of a study of recordings, which have none.
+pub fn left_out() -> Rows<ColourRow> {
+    let definition =
+        "Coloured noise is added to pixels before they are encoded, and recordings are not encoded.";
+    Rows::new("Gain under equally hard noises of different colour", definition)
+}
+
 /// The table of colours.
 pub fn rows(subjects: &Subjects, coloured: &[Coloured], target: f64) -> Rows<ColourRow> {
     let tau = subjects.most_leak();

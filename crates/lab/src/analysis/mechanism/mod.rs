@@ -120,16 +120,29 @@ pub fn tables(
     subjects: &Subjects,
     report: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Table>, AnalysisError> {
-    let total = subjects.panel_images() + colours::images(subjects) + response::images(subjects);
+    let mut total = subjects.panel_images();
+    if !subjects.recorded() {
+        total += colours::images(subjects) + response::images(subjects);
+    }
     let mut progress = Progress::new(report, total);
     let panel = Panel::measure(subjects, &mut progress)?;
-    let (coloured, target) = colours::measure(subjects, &mut progress)?;
-    let response = response::rows(subjects, &mut progress)?;
+    // Coloured noise and a modulated input are made by the encoder, which recordings do not pass.
+    let (coloured, target) = match subjects.recorded() {
+        true => (Vec::new(), f64::NAN),
+        false => colours::measure(subjects, &mut progress)?,
+    };
+    let response = match subjects.recorded() {
+        true => response::left_out(),
+        false => response::rows(subjects, &mut progress)?,
+    };
     let splits = split::splits(subjects, &panel);
     let prices = split::prices(subjects, &panel);
     let layers = layers::rows(subjects, &panel);
     let windows = windows::readouts(subjects, &panel);
-    let colours = colours::rows(subjects, &coloured, target);
+    let colours = match subjects.recorded() {
+        true => colours::left_out(),
+        false => colours::rows(subjects, &coloured, target),
+    };
     let claims = judge::judge(subjects, &splits, &coloured);
     let sentences = sentences::rows(&sentences::Evidence {
         subjects,

@@ -27,6 +27,10 @@ pub fn planned_images(config: &StudyConfig, images: u64) -> u64 {
     let runs = (1 + noises) * (1 + 3 * leaky) + noises.max(1) * layers;
     let panel = runs * images * base.presentations;
     let steps = base.time_steps as u64;
-    config.seeds.len() as u64
-        * (panel + colours::images_of(images, true) + response::images_of(images, steps))
+    // Recordings are not encoded, and go without what the encoder makes.
+    let encoded = match base.has_events() {
+        true => 0,
+        false => colours::images_of(images, true) + response::images_of(images, steps),
+    };
+    config.seeds.len() as u64 * (panel + encoded)
 }

@@ -144,6 +144,12 @@ fn jump(subject: &Subject, layer: &str) -> f64 {
     mean(&squares).unwrap_or(0.0).sqrt() / f64::from(subject.network.v_th())
 }
 
+/// The table of responses of a study of recordings, which have none.
+pub fn left_out() -> Rows<ResponseRow> {
+    let definition = "The encoder's spike probability is modulated, and recordings are not encoded.";
+    Rows::new("Response of each hidden layer to a modulated input", definition)
+}
+
 /// The table of responses.
 pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<ResponseRow>, AnalysisError> {
     let images = subjects.reference.first().map_or(0, |s| IMAGES.min(s.part.len()));

@@ -11,7 +11,7 @@ use crate::analysis::{AnalysisError, Analyst, Progress, keep};
 use crate::data::present::Scratch;
 use crate::data::subset::balanced;
 use crate::data::{Presentation, Split};
-use crate::run::SUBSET_SEED;
+use crate::run::{RunError, SUBSET_SEED};
 use leaklab_engine::noise::{NoiseSetting, Severities};
 use leaklab_engine::{
     InputError, LayerKind, Leak, Network, Packed, Scratch as Workspaces, Tau, Trace, infer,
@@ -226,8 +226,7 @@ impl Subject {
 
     fn measure(&self, key: &CellKey, progress: &mut Progress) -> Result<Cell, AnalysisError> {
         let split = self.images(key.part);
-        let mut presentation = self.presentation.clone();
-        presentation.encoding = presentation.encoding.with_noise(self.noise(key.shown)?);
+        let presentation = self.presentation.clone().noisy(self.noise(key.shown)?).map_err(RunError::from)?;
         // Spikes are drawn by the number of the presentation, whatever is shown.
         let epoch = self.epoch(key);
         let classes = self.network.architecture.classes();

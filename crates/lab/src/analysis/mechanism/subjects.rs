@@ -101,6 +101,11 @@ impl Subjects {
         Ok(Subjects { reference, leaky: Vec::new(), taus, stimuli, presentations, notes })
     }
 
+    /// Whether recordings are shown, and not encoded images.
+    pub fn recorded(&self) -> bool {
+        self.reference.iter().any(|subject| subject.presentation.recorded)
+    }
+
     /// The time constant of the most leak: that of the tables that are about one alone.
     pub fn most_leak(&self) -> Tau {
         self.taus[0]

@@ -1,0 +1,185 @@
+//! Recordings of an event camera as a network's input, and what an event sensor's noise does to spikes.
+//!
+//! A recording is the input itself: there is no encoder. Its polarities are channels, and all its spikes are
+//! positive, so the kernels that read encoded images read it too. The noises here act on spikes as bits and
+//! therefore on encoded images as well, where the two signs stand for the two polarities.
+
+use crate::noise::{Noise, NoiseSetting};
+use crate::philox::{Purpose, Stream};
+use crate::spikes::{Input, Shape, Spikes};
+
+/// What tells the two polarities of a pixel's spikes apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polarity {
+    /// The sign: encoded images, whose spikes have `2 * channels` bits.
+    Sign,
+    /// The channel: recordings, which use the first `channels` bits only. The first channel is the opposite
+    /// of the last.
+    Channel,
+}
+
+/// Writes one presentation of a recording to `input`: `(step, neuron)` of each spike, the neurons numbered
+/// `[channel][row][column]`.
+///
+/// A pure function of its arguments; `input` is overwritten, whatever it held. Noise of level 0 changes
+/// nothing, and so do noises that do not act on events ([`Noise::acts_on_events`]): they are refused where
+/// settings are read.
+///
+/// # Panics
+/// If a spike is beyond the steps or the shape.
+pub fn play(
+    recording: impl Iterator<Item = (usize, usize)>,
+    shape: Shape,
+    steps: usize,
+    noise: Option<NoiseSetting>,
+    (seed, epoch, sample): (u64, u32, u32),
+    input: &mut Input,
+) {
+    let spikes = super::ternary(input, shape, steps);
+    for (step, neuron) in recording {
+        assert!(step < steps && neuron < shape.neurons(), "a spike outside the recording");
+        spikes.set(neuron % shape.pixels(), step, neuron / shape.pixels());
+    }
+    if let Some(setting) = noise.filter(|setting| setting.level() > 0.0) {
+        let stream = Stream::new(seed, Purpose::Noise, epoch, sample);
+        disturb(spikes, shape, Polarity::Channel, setting, seed, stream);
+    }
+}
+
+/// Lets a sensor's noise act on spikes.
+pub(super) fn disturb(
+    spikes: &mut Spikes,
+    shape: Shape,
+    polarity: Polarity,
+    setting: NoiseSetting,
+    seed: u64,
+    noise: Stream,
+) {
+    let level = setting.level();
+    match setting.noise() {
+        Noise::Jitter => move_spikes(spikes, shape, noise, level),
+        Noise::Deletion => each_spike(spikes, shape, |step, neuron, bit| {
+            (noise.uniform(step, neuron) >= level).then_some(bit)
+        }),
+        Noise::PolarityFlip => each_spike(spikes, shape, |step, neuron, bit| {
+            let flips = noise.uniform(step, neuron) < level;
+            Some(if flips { opposite(bit, shape, polarity) } else { bit })
+        }),
+        Noise::Background => add_background(spikes, shape, polarity, level, noise),
+        Noise::HotPixel => heat_pixels(spikes, shape, polarity, level, seed),
+        Noise::Gaussian | Noise::Impulse | Noise::StuckPixel | Noise::SaltAndPepper => {}
+    }
+}
+
+/// The bit of the other polarity.
+fn opposite(bit: usize, shape: Shape, polarity: Polarity) -> usize {
+    let channels = shape.channels;
+    match polarity {
+        Polarity::Sign => (bit + channels) % (2 * channels),
+        Polarity::Channel => channels - 1 - bit,
+    }
+}
+
+/// Puts another bit, or none, in place of every spike; `change` is given its step, neuron and bit.
+fn each_spike(spikes: &mut Spikes, shape: Shape, change: impl Fn(u32, u32, usize) -> Option<usize>) {
+    let (steps, words) = (spikes.steps(), spikes.words_per_step());
+    let mut before = vec![0; words];
+    for pixel in 0..shape.pixels() {
+        for step in 0..steps {
+            let now = &mut spikes.words_mut()[(pixel * steps + step) * words..][..words];
+            if now.iter().all(|&word| word == 0) {
+                continue;
+            }
+            before.copy_from_slice(now);
+            now.fill(0);
+            for (word, &bits) in before.iter().enumerate() {
+                let mut left = bits;
+                while left != 0 {
+                    let bit = 64 * word + left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let neuron = (bit % shape.channels * shape.pixels() + pixel) as u32;
+                    if let Some(to) = change(step as u32, neuron, bit) {
+                        now[to / 64] |= 1 << (to % 64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Lets silent neurons fire with a probability.
+fn add_background(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: f32, noise: Stream) {
+    for neuron in 0..shape.neurons() {
+        let (channel, pixel) = (neuron / shape.pixels(), neuron % shape.pixels());
+        for step in 0..spikes.steps() {
+            let u = noise.uniform(step as u32, neuron as u32);
+            if u >= level {
+                continue;
+            }
+            match polarity {
+                Polarity::Channel => spikes.set(pixel, step, channel),
+                Polarity::Sign => {
+                    let fired = [channel, shape.channels + channel].map(|bit| spikes.get(pixel, step, bit));
+                    if fired == [false; 2] {
+                        let negative = if u < 0.5 * level { 0 } else { shape.channels };
+                        spikes.set(pixel, step, negative + channel);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a pixel of the device is hot, and if so, whether in the first polarity. The seed decides, not the
+/// image or the epoch.
+pub(super) fn hot(seed: u64, pixel: u32, level: f32) -> Option<bool> {
+    let u = Stream::new(seed, Purpose::Noise, 0, u32::MAX).uniform(0, pixel);
+    (u < level).then_some(u < 0.5 * level)
+}
+
+/// Lets some pixels fire at every step.
+fn heat_pixels(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: f32, seed: u64) {
+    for pixel in 0..shape.pixels() {
+        let Some(first) = hot(seed, pixel as u32, level) else { continue };
+        for step in 0..spikes.steps() {
+            match polarity {
+                Polarity::Channel => spikes.set(pixel, step, if first { 0 } else { shape.channels - 1 }),
+                Polarity::Sign => {
+                    let words = spikes.words_per_step();
+                    let start = (pixel * spikes.steps() + step) * words;
+                    spikes.words_mut()[start..start + words].fill(0);
+                    for channel in 0..shape.channels {
+                        spikes.set(pixel, step, if first { channel } else { shape.channels + channel });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Moves every spike in time by its own normal number of steps.
+fn move_spikes(spikes: &mut Spikes, shape: Shape, noise: Stream, level: f32) {
+    let (steps, words) = (spikes.steps(), spikes.words_per_step());
+    let mut before = Vec::new();
+    for pixel in 0..shape.pixels() {
+        let train = &mut spikes.words_mut()[pixel * steps * words..][..steps * words];
+        before.clear();
+        before.extend_from_slice(train);
+        train.fill(0);
+        for step in 0..steps {
+            for (word, &bits) in before[step * words..][..words].iter().enumerate() {
+                let mut left = bits;
+                while left != 0 {
+                    let bit = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let channel = (64 * word + bit) % shape.channels;
+                    let neuron = (channel * shape.pixels() + pixel) as u32;
+                    let to = step as f32 + (level * noise.normal(step as u32, neuron)).round();
+                    if to >= 0.0 && to < steps as f32 {
+                        train[to as usize * words + word] |= 1 << bit;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! `npz`: one's own images or features, as NumPy arrays in an `.npz` file or handed over by a caller.
+//!
+//! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have names,
+//! `class_names`. Images are `[N, C, H, W]`, `[N, H, W]` or features `[N, F]`, which are an image of one row.
+//! Bytes (uint8) are pixels as they are. Other numbers are scaled to bytes: from the smallest to the largest
+//! value of the training images, each feature by its own for `[N, F]`; test values beyond are cut off. Without
+//! test arrays every fifth image of a class is for testing. Files and callers go through the same function,
+//! so they give the same bits.
+
+use super::npy::{self, Array};
+use super::{Content, DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
+use leaklab_engine::Shape;
+use std::path::Path;
+
+/// Values of images.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Pixels from 0 to 255.
+    Bytes(Vec<u8>),
+    /// Any finite numbers.
+    Numbers(Vec<f64>),
+}
+
+/// Images with their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Dimensions of the array of images.
+    pub dimensions: Vec<usize>,
+    /// Its values, last index fastest.
+    pub values: Values,
+    /// One per image.
+    pub labels: Vec<i64>,
+    /// The number that an image's random numbers depend on, one per image; counted if not given.
+    pub samples: Option<Vec<u32>>,
+}
+
+/// What is wrong with an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Name of the array.
+    pub array: &'static str,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.array, self.reason)
+    }
+}
+
+/// Names of a part's arrays: images, labels, sample numbers.
+type Names = [&'static str; 3];
+const TRAIN: Names = ["train_images", "train_labels", "train_samples"];
+const TEST: Names = ["test_images", "test_labels", "test_samples"];
+const CLASSES: &str = "class_names";
+/// Labels are bytes.
+const MOST_CLASSES: usize = 256;
+/// Of the images of a class, every so many-th is for testing where there are no test arrays.
+const TEST_EVERY: usize = 5;
+
+fn fault<T>(array: &'static str, reason: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault { array, reason: reason.into() })
+}
+
+/// A data set of arrays.
+pub fn dataset(
+    name: &str,
+    train: Part,
+    test: Option<Part>,
+    class_names: Option<Vec<String>>,
+) -> Result<Dataset, Fault> {
+    let shape = check(&train, TRAIN)?;
+    if let Some(test) = &test {
+        let other = check(test, TEST)?;
+        if other != shape {
+            let [other, shape] = [other, shape].map(|s| format!("{}x{}x{}", s.channels, s.height, s.width));
+            return fault(TEST[0], format!("its images are {other}, those of {} are {shape}", TRAIN[0]));
+        }
+        if matches!(test.values, Values::Bytes(_)) != matches!(train.values, Values::Bytes(_)) {
+            return fault(TEST[0], format!("it and {} must both be uint8, or both other numbers", TRAIN[0]));
+        }
+    }
+    let parts: Vec<(&Part, Names)> =
+        std::iter::once((&train, TRAIN)).chain(test.as_ref().map(|test| (test, TEST))).collect();
+    let largest = parts.iter().flat_map(|(part, _)| &part.labels).max().copied().unwrap_or(0);
+    let classes = match &class_names {
+        Some(names) => names.len(),
+        None => usize::try_from(largest).unwrap_or(0).saturating_add(1).max(2),
+    };
+    if !(2..=MOST_CLASSES).contains(&classes) {
+        let array = if class_names.is_some() { CLASSES } else { TRAIN[1] };
+        return fault(array, format!("there are {classes} classes, where 2 to {MOST_CLASSES} are possible"));
+    }
+    for (part, names) in &parts {
+        let wrong = part.labels.iter().position(|&label| !(0..classes as i64).contains(&label));
+        if let Some(at) = wrong {
+            let label = part.labels[at];
+            return fault(
+                names[1],
+                format!("label {label} of image {at} is not one of 0 to {}", classes - 1),
+            );
+        }
+    }
+    let per_feature = train.dimensions.len() == 2;
+    let (train, test) = match test {
+        Some(test) => (train, test),
+        None => divide(&train, shape)?,
+    };
+    let scale = Scale::of(&train.values, if per_feature { shape.neurons() } else { 1 });
+    let class_names = class_names.unwrap_or_else(|| (0..classes).map(|class| class.to_string()).collect());
+    let train = split(train, &scale, 0);
+    let test = split(test, &scale, TEST_SAMPLES);
+    Ok(Dataset { name: name.to_owned(), shape, classes, class_names, train, test })
+}
+
+/// Size of a part's images, if its arrays belong together.
+fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
+    let dimensions = &part.dimensions;
+    let shape = match dimensions[..] {
+        [_, width] => Shape { channels: 1, height: 1, width },
+        [_, height, width] => Shape { channels: 1, height, width },
+        [_, channels, height, width] => Shape { channels, height, width },
+        _ => {
+            let expected = "[N, C, H, W], [N, H, W] or [N, F] is expected";
+            return fault(names[0], format!("its shape is {dimensions:?}; {expected}"));
+        }
+    };
+    if dimensions.contains(&0) {
+        return fault(names[0], format!("its shape is {dimensions:?}, so it holds nothing"));
+    }
+    if part.labels.len() != dimensions[0] {
+        let (labels, images) = (part.labels.len(), dimensions[0]);
+        return fault(names[1], format!("{labels} labels for {images} images"));
+    }
+    if let Some(samples) = part.samples.as_ref().filter(|samples| samples.len() != dimensions[0]) {
+        return fault(names[2], format!("{} sample numbers for {} images", samples.len(), dimensions[0]));
+    }
+    if let Values::Numbers(numbers) = &part.values
+        && let Some(at) = numbers.iter().position(|x| !x.is_finite())
+    {
+        return fault(names[0], format!("element {at} is {}; finite numbers are expected", numbers[at]));
+    }
+    Ok(shape)
+}
+
+/// Every fifth image of a class apart.
+fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
+    let mut seen = std::collections::BTreeMap::<i64, usize>::new();
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (i, label) in all.labels.iter().enumerate() {
+        let count = seen.entry(*label).or_default();
+        *count += 1;
+        if count.is_multiple_of(TEST_EVERY) { test.push(i) } else { train.push(i) }
+    }
+    if test.is_empty() {
+        return fault(TEST[0], format!("it is missing, and no class has {TEST_EVERY} images to test with"));
+    }
+    let size = shape.neurons();
+    let part = |chosen: &[usize]| {
+        let mut dimensions = all.dimensions.clone();
+        dimensions[0] = chosen.len();
+        let values = match &all.values {
+            Values::Bytes(bytes) => {
+                Values::Bytes(chosen.iter().flat_map(|&i| &bytes[i * size..][..size]).copied().collect())
+            }
+            Values::Numbers(numbers) => {
+                Values::Numbers(chosen.iter().flat_map(|&i| &numbers[i * size..][..size]).copied().collect())
+            }
+        };
+        Part { dimensions, values, labels: chosen.iter().map(|&i| all.labels[i]).collect(), samples: None }
+    };
+    Ok((part(&train), part(&test)))
+}
+
+/// How numbers become bytes: smallest and largest value of each feature, or of all together.
+struct Scale(Vec<[f64; 2]>);
+
+impl Scale {
+    fn of(values: &Values, features: usize) -> Self {
+        let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; features];
+        if let Values::Numbers(numbers) = values {
+            for (i, &x) in numbers.iter().enumerate() {
+                let [low, high] = &mut ranges[i % features];
+                (*low, *high) = (low.min(x), high.max(x));
+            }
+        }
+        Scale(ranges)
+    }
+
+    /// `round(255 (x - low) / (high - low))`, cut off at 0 and 255; 0 where all training values are equal.
+    fn byte(&self, index: usize, x: f64) -> u8 {
+        let [low, high] = self.0[index % self.0.len()];
+        // Halves first: the range of two large numbers may not be one.
+        let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+        if share.is_finite() { (255.0 * share).round().clamp(0.0, 255.0) as u8 } else { 0 }
+    }
+}
+
+fn split(part: Part, scale: &Scale, first: u32) -> Split {
+    let pixels = match part.values {
+        Values::Bytes(bytes) => bytes,
+        Values::Numbers(numbers) => numbers.iter().enumerate().map(|(i, &x)| scale.byte(i, x)).collect(),
+    };
+    let labels = part.labels.iter().map(|&label| label as u8).collect();
+    let mut split = Split::of(Content::Images(pixels), labels, first);
+    split.samples = part.samples.unwrap_or(split.samples);
+    split
+}
+
+/// Loads the file.
+pub(super) fn load(_info: &Info, path: &Path, name: &str) -> Result<Dataset, DataError> {
+    if path.is_dir() || !path.exists() {
+        return Err(DataError::Missing {
+            name: name.to_owned(),
+            folder: path.to_owned(),
+            remedy: "name the .npz file with --data-dir".to_owned(),
+        });
+    }
+    let wanted = |array: &str| TRAIN.contains(&array) || TEST.contains(&array) || array == CLASSES;
+    let arrays = npy::read(path, wanted)?;
+    read(name, &arrays).map_err(|flaw| flaw.of(path))
+}
+
+/// The data set of a file's arrays.
+fn read(name: &str, arrays: &[Array]) -> Result<Dataset, Flaw> {
+    let find = |name: &str| arrays.iter().find(|array| array.name == name);
+    let part = |names: Names| -> Result<Option<Part>, Flaw> {
+        let (images, labels) = match (find(names[0]), find(names[1])) {
+            (None, None) => return Ok(None),
+            (Some(images), Some(labels)) => (images, labels),
+            (Some(lonely), None) | (None, Some(lonely)) => {
+                return Err(lonely.flaw(format!("{} and {} belong together", names[0], names[1])));
+            }
+        };
+        let samples = find(names[2]).map(whole::<u32>).transpose()?;
+        Ok(Some(Part {
+            dimensions: images.shape.clone(),
+            values: values(images)?,
+            labels: whole(labels)?,
+            samples,
+        }))
+    };
+    let Some(train) = part(TRAIN)? else {
+        return Err(Flaw::new(0, format!("it has no arrays {} and {}", TRAIN[0], TRAIN[1])));
+    };
+    let class_names = find(CLASSES).map(|array| {
+        let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
+        texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as texts"))
+    });
+    let offset = |fault: &Fault| find(fault.array).map_or(0, |array| array.offset);
+    dataset(name, train, part(TEST)?, class_names.transpose()?)
+        .map_err(|fault| Flaw { offset: offset(&fault), reason: fault.to_string() })
+}
+
+fn values(array: &Array) -> Result<Values, Flaw> {
+    if let Some(bytes) = array.bytes() {
+        return Ok(Values::Bytes(bytes));
+    }
+    let numbers: Option<Vec<f64>> = (0..array.len()).map(|i| array.real(i)).collect();
+    numbers.map(Values::Numbers).ok_or_else(|| array.flaw("numbers are expected"))
+}
+
+fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
+    if array.shape.len() != 1 {
+        return Err(array.flaw(format!("its shape is {:?}; one number per image is expected", array.shape)));
+    }
+    let number = |i: usize| {
+        let value = array.whole(i).and_then(|n| T::try_from(n).ok());
+        value.ok_or_else(|| array.flaw(format!("element {i} is not a whole number in range")))
+    };
+    (0..array.len()).map(number).collect()
+}
+
+/// Writes a data set of images as an `.npz` file that [`load`] reads back to the same bits.
+pub fn save(dataset: &Dataset, path: &Path) -> Result<(), DataError> {
+    let Shape { channels, height, width } = dataset.shape;
+    let mut arrays: Vec<npy::Plain> = Vec::new();
+    for (split, names) in [(&dataset.train, TRAIN), (&dataset.test, TEST)] {
+        let Content::Images(pixels) = &split.content else {
+            return Err(DataError::Request(format!("data set {} holds events, not images", dataset.name)));
+        };
+        let count = split.len();
+        arrays.push((names[0], "|u1", vec![count, channels, height, width], pixels.clone()));
+        arrays.push((names[1], "|u1", vec![count], split.labels.clone()));
+        let samples = split.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        arrays.push((names[2], "<u4", vec![count], samples));
+    }
+    let (kind, data) = npy::texts(&dataset.class_names);
+    arrays.push((CLASSES, &kind, vec![dataset.class_names.len()], data));
+    npy::write(path, arrays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(dimensions: &[usize], values: &[f64], labels: &[i64]) -> Part {
+        let values = Values::Numbers(values.to_vec());
+        Part { dimensions: dimensions.to_vec(), values, labels: labels.to_vec(), samples: None }
+    }
+
+    #[test]
+    fn features_are_scaled_each_by_its_own_range() {
+        let train = numbers(&[2, 2], &[0.0, 10.0, 2.0, 30.0], &[0, 1]);
+        let test = numbers(&[1, 2], &[1.0, 50.0], &[1]);
+        let made = dataset("npz", train, Some(test), None).unwrap();
+        assert_eq!(made.shape, Shape { channels: 1, height: 1, width: 2 });
+        assert_eq!((made.train.pixels(), made.test.pixels()), (&[0, 0, 255, 255][..], &[128, 255][..]));
+        assert_eq!((made.train.samples, made.test.samples), (vec![0, 1], vec![TEST_SAMPLES]));
+        assert_eq!(made.class_names, ["0", "1"]);
+    }
+
+    #[test]
+    fn images_share_one_range_and_are_divided_by_class() {
+        let values: Vec<f64> = (0..12).map(|i| if i == 10 { 99.0 } else { f64::from(i) }).collect();
+        let made = dataset("npz", numbers(&[6, 1, 2], &values, &[0, 0, 0, 0, 0, 1]), None, None).unwrap();
+        assert_eq!((made.train.len(), made.test.len()), (5, 1));
+        // The fifth image of class 0, in the range 0 to 99 of the others.
+        assert_eq!(made.test.pixels(), [8.0, 9.0].map(|x: f64| (255.0 * x / 99.0).round() as u8));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let good = numbers(&[1, 2], &[0.0, 1.0], &[0]);
+        let message = |train: Part, test: Option<Part>, names: Option<usize>| {
+            let names = names.map(|n| vec![String::new(); n]);
+            dataset("npz", train, test, names).unwrap_err().to_string()
+        };
+        let with = |change: fn(&mut Part)| {
+            let mut part = good.clone();
+            change(&mut part);
+            part
+        };
+        assert!(message(with(|p| p.dimensions = vec![2]), None, None).contains("[N, F] is expected"));
+        assert!(message(with(|p| p.labels.push(0)), None, None).contains("2 labels for 1 images"));
+        let nan = with(|p| p.values = Values::Numbers(vec![0.0, f64::NAN]));
+        assert!(message(nan, None, None).contains("element 1 is NaN"));
+        assert!(message(with(|p| p.labels = vec![-1]), None, None).contains("label -1 of image 0"));
+        assert!(message(with(|p| p.labels = vec![256]), None, None).contains("257 classes"));
+        assert!(message(with(|p| p.labels = vec![3]), None, Some(3)).contains("not one of 0 to 2"));
+        assert!(message(good.clone(), None, None).starts_with("test_images: it is missing"));
+        let bytes = with(|p| p.values = Values::Bytes(vec![0, 1]));
+        assert!(message(good.clone(), Some(bytes), None).contains("both be uint8"));
+    }
+
+    #[test]
+    fn a_file_gives_the_same_bits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npz");
+        let digits = crate::data::load("digits", None, &crate::data::Limits::NONE).unwrap();
+        save(&digits, &path).unwrap();
+        let again = crate::data::load_complete("npz:x", Some(folder.path()), &Default::default()).unwrap();
+        assert_eq!(again.digest(), digits.digest());
+        assert_eq!((again.train, again.test), (digits.train, digits.test));
+    }
+}

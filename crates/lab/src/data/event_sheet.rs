@@ -1,0 +1,105 @@
+//! A contact sheet of recordings: what the camera saw, added up over time, and when.
+//!
+//! Each recording stands twice: its spikes added up over all steps, and a raster of column against time (top to
+//! bottom), added up over rows. The first polarity (OFF) is red, the second (ON) green.
+
+use super::present::Scratch;
+use super::sheet::{FAINT, GAP, INK, MARGIN, PAPER, choose, describe, write};
+use super::{Dataset, Presentation, Split, lettering};
+use image::{Rgb, RgbImage};
+use leaklab_engine::{Input, Shape, Spikes};
+
+/// Recordings in a line of the sheet.
+const COLUMNS: usize = 10;
+/// Spikes of a place that give its colour in full.
+const FULL: f32 = 8.0;
+
+/// Draws `per_class` recordings of each class of a split, the first ones in its order.
+pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_class: usize) -> RgbImage {
+    let (shape, steps) = (dataset.shape, presentation.encoding.time_steps);
+    let chosen = choose(split, dataset.classes, per_class);
+    let scale = (96 / shape.width.max(shape.height)).max(1) as u32;
+    let (width, height) = (shape.width as u32 * scale, shape.height as u32 * scale);
+    let cell = [width.max(lettering::ADVANCE * 10) + GAP, 2 * (height + GAP) + lettering::HEIGHT + 3 * GAP];
+    let titles = titles(dataset, split, presentation);
+    let top = MARGIN + titles.len() as u32 * (lettering::HEIGHT + GAP) + GAP;
+    let title_width = titles.iter().map(|title| title.len() as u32 * lettering::ADVANCE).max().unwrap_or(0);
+    let columns = COLUMNS.min(chosen.len().max(1)) as u32;
+    let lines = chosen.len().div_ceil(COLUMNS) as u32;
+    let sheet_width = 2 * MARGIN + (columns * cell[0]).max(title_width);
+    let mut sheet = RgbImage::from_pixel(sheet_width, top + lines * cell[1] + MARGIN, PAPER);
+    for (i, title) in titles.iter().enumerate() {
+        let colour = if i == 0 { INK } else { FAINT };
+        write(&mut sheet, MARGIN, MARGIN + i as u32 * (lettering::HEIGHT + GAP), title, colour);
+    }
+    let mut input = Input::silent(shape, steps);
+    for (place, &index) in chosen.iter().enumerate() {
+        let x = MARGIN + (place % COLUMNS) as u32 * cell[0];
+        let y = top + (place / COLUMNS) as u32 * cell[1];
+        let name: String =
+            dataset.class_names[split.label(index)].chars().take(cell[0] as usize / 6).collect();
+        write(&mut sheet, x, y, &name, INK);
+        presentation.show(split, index, 0, &mut Scratch::default(), &mut input);
+        let Input::Ternary { spikes, .. } = &input else { continue };
+        let down = y + lettering::HEIGHT + GAP;
+        let frame = added(spikes, shape, shape.height, |pixel, _| pixel / shape.width);
+        paint(&mut sheet, x, down, &frame, shape.width, scale);
+        let raster = added(spikes, shape, shape.height, |_, step| step * shape.height / steps);
+        paint(&mut sheet, x, down + height + GAP, &raster, shape.width, scale);
+    }
+    sheet
+}
+
+fn titles(dataset: &Dataset, split: &Split, presentation: &Presentation) -> [String; 2] {
+    let noise = presentation.encoding.noise.map_or("clean".to_owned(), describe);
+    let spikes = split.recordings().map_or(0, |recordings| recordings.spikes() / recordings.len().max(1));
+    let steps = presentation.encoding.time_steps;
+    [
+        format!("{}: {noise}, {spikes} spikes a recording", dataset.name),
+        format!("all {steps} steps; column against time, downwards. red OFF, green ON"),
+    ]
+}
+
+/// Spikes of the first and the last polarity by column and some line that depends on pixel and step.
+fn added(spikes: &Spikes, shape: Shape, lines: usize, line: impl Fn(usize, usize) -> usize) -> Vec<[f32; 2]> {
+    let mut sums = vec![[0.0; 2]; lines * shape.width];
+    for pixel in 0..shape.pixels() {
+        for step in 0..spikes.steps() {
+            for (side, channel) in [0, shape.channels - 1].into_iter().enumerate() {
+                if spikes.get(pixel, step, channel) {
+                    sums[line(pixel, step) * shape.width + pixel % shape.width][side] += 1.0;
+                }
+            }
+        }
+    }
+    sums
+}
+
+fn paint(sheet: &mut RgbImage, x: u32, y: u32, sums: &[[f32; 2]], width: usize, scale: u32) {
+    let byte = |sum: f32| (255.0 * (sum / FULL).min(1.0)).round() as u8;
+    for (i, [off, on]) in sums.iter().enumerate() {
+        let colour = Rgb([byte(*off), byte(*on), 0]);
+        let (left, top) = (x + (i % width) as u32 * scale, y + (i / width) as u32 * scale);
+        for dy in 0..scale {
+            for dx in 0..scale {
+                sheet.put_pixel(left + dx, top + dy, colour);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Limits, Normaliser, load};
+    use leaklab_engine::encode::Encoding;
+
+    #[test]
+    fn every_class_is_drawn_in_both_colours() {
+        let data = load("digits-events", None, &Limits::NONE).unwrap();
+        let presentation = Presentation::new(&data, Normaliser::PER_IMAGE, Encoding::clean(100), 1);
+        let sheet = draw(&data, &data.test, &presentation, 1);
+        let has = |wanted: fn(&Rgb<u8>) -> bool| sheet.pixels().filter(|pixel| wanted(pixel)).count();
+        assert!(has(|p| p.0[0] > 100 && p.0[1] == 0) > 500 && has(|p| p.0[1] > 100 && p.0[0] == 0) > 500);
+    }
+}

@@ -1,0 +1,332 @@
+//! NumPy arrays of any plain type, as data sets bring them: bytes, whole numbers, floats, truth values and
+//! texts.
+//!
+//! Values stay the bytes that they were in the file and are read one at a time: an array of a hundred million
+//! event times takes no more room here than there.
+
+use super::budget::{self, Budget};
+use super::zip::{self, Archive};
+use super::{DataError, Flaw};
+use leaklab_record::{atomic, file};
+use std::path::Path;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// NumPy's own limit.
+const MOST_DIMENSIONS: usize = 64;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Real,
+    /// Characters of four bytes.
+    Text,
+}
+
+/// An array in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// Its name in the archive.
+    pub name: String,
+    /// Where it stands in the archive.
+    pub offset: u64,
+    /// Its dimensions.
+    pub shape: Vec<usize>,
+    kind: Kind,
+    width: usize,
+    big_endian: bool,
+    column_major: bool,
+    data: Vec<u8>,
+}
+
+impl Array {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.data.len() / self.width
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// What is wrong with the array.
+    pub fn flaw(&self, reason: impl std::fmt::Display) -> Flaw {
+        Flaw { offset: self.offset, reason: format!("array '{}': {reason}", self.name) }
+    }
+
+    /// Whether its values are bytes from 0 to 255.
+    pub fn is_bytes(&self) -> bool {
+        self.kind == Kind::Unsigned && self.width == 1
+    }
+
+    /// The bytes of a value of a row-major index, least significant first.
+    fn value(&self, index: usize) -> [u8; 8] {
+        let at = if self.column_major { transposed(&self.shape, index) } else { index };
+        let mut word = [0; 8];
+        word[..self.width].copy_from_slice(&self.data[at * self.width..][..self.width]);
+        if self.big_endian {
+            word[..self.width].reverse();
+        }
+        word
+    }
+
+    /// A value as a number; `None` for texts.
+    pub fn real(&self, index: usize) -> Option<f64> {
+        let word = self.value_of_number(index)?;
+        Some(match (self.kind, self.width) {
+            (Kind::Real, 4) => f64::from(f32::from_bits(u64::from_le_bytes(word) as u32)),
+            (Kind::Real, _) => f64::from_le_bytes(word),
+            _ => self.whole(index)? as f64,
+        })
+    }
+
+    /// A value as a whole number; `None` if it is none, or beyond 63 bits.
+    pub fn whole(&self, index: usize) -> Option<i64> {
+        let word = self.value_of_number(index)?;
+        let bits = 8 * self.width as u32;
+        match self.kind {
+            Kind::Unsigned => i64::try_from(u64::from_le_bytes(word)).ok(),
+            Kind::Signed => Some(i64::from_le_bytes(word) << (64 - bits) >> (64 - bits)),
+            Kind::Real => {
+                let x = self.real(index)?;
+                (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64)
+            }
+            Kind::Text => None,
+        }
+    }
+
+    fn value_of_number(&self, index: usize) -> Option<[u8; 8]> {
+        (self.kind != Kind::Text).then(|| self.value(index))
+    }
+
+    /// A value that is text.
+    pub fn text(&self, index: usize) -> Option<String> {
+        if self.kind != Kind::Text || self.column_major {
+            return None;
+        }
+        let letters = self.data[index * self.width..][..self.width].chunks_exact(4).map(|letter| {
+            let mut word = [letter[0], letter[1], letter[2], letter[3]];
+            if self.big_endian {
+                word.reverse();
+            }
+            u32::from_le_bytes(word)
+        });
+        letters.take_while(|&code| code != 0).map(char::from_u32).collect()
+    }
+
+    /// All values as bytes, if that is what they are.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        if !self.is_bytes() {
+            return None;
+        }
+        if !self.column_major {
+            return Some(self.data.clone());
+        }
+        Some((0..self.len()).map(|i| self.value(i)[0]).collect())
+    }
+}
+
+/// Place in column-major order (first index fastest) of a row-major index.
+fn transposed(shape: &[usize], index: usize) -> usize {
+    let (mut rest, mut at, mut stride) = (index, 0, shape.iter().product::<usize>());
+    for &n in shape.iter().rev() {
+        stride /= n;
+        at += rest % n * stride;
+        rest /= n;
+    }
+    at
+}
+
+/// The text between `'key':` and the end of its value in a NumPy header, which is a Python dict literal.
+fn header_value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
+    let rest = &header[header.find(&format!("'{key}'"))? + key.len() + 2..];
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+    let end = match rest.chars().next()? {
+        '(' => rest.find(')')? + 1,
+        quote @ ('\'' | '"') => rest[1..].find(quote)? + 2,
+        _ => rest.find([',', '}'])?,
+    };
+    Some(&rest[..end])
+}
+
+/// Kind, width and byte order of a NumPy type such as `<f4`.
+fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
+    let expected = || format!("its type is {text}; numbers of at most 64 bits, bool or str are expected");
+    let (order, rest) = text.split_at_checked(1).ok_or_else(expected)?;
+    let (letter, width) = rest.split_at_checked(1).ok_or_else(expected)?;
+    let width: usize = width.parse().map_err(|_| expected())?;
+    let (kind, width, widths): (_, _, &[usize]) = match letter {
+        "u" => (Kind::Unsigned, width, &[1, 2, 4, 8]),
+        "b" => (Kind::Unsigned, width, &[1]),
+        "i" => (Kind::Signed, width, &[1, 2, 4, 8]),
+        "f" => (Kind::Real, width, &[4, 8]),
+        "U" => (Kind::Text, width.checked_mul(4).ok_or_else(expected)?, &[]),
+        _ => return Err(expected()),
+    };
+    let good = if kind == Kind::Text { (4..=4096).contains(&width) } else { widths.contains(&width) };
+    if good && ["<", ">", "|", "="].contains(&order) {
+        Ok((kind, width, order == ">"))
+    } else {
+        Err(expected())
+    }
+}
+
+/// Reads the bytes of a `.npy` file.
+fn parse(name: &str, offset: u64, mut bytes: Vec<u8>) -> Result<Array, Flaw> {
+    let header =
+        read_header(&bytes).map_err(|reason| Flaw { offset, reason: format!("array '{name}': {reason}") });
+    let (shape, (kind, width, big_endian), column_major, start) = header?;
+    let data = bytes.split_off(start);
+    let mut array =
+        Array { name: name.to_owned(), offset, shape, kind, width, big_endian, column_major, data };
+    let needed = array.shape.iter().try_fold(width, |product, &n| product.checked_mul(n));
+    if needed != Some(array.data.len()) {
+        let found = array.data.len();
+        return Err(array.flaw(format!("{found} bytes of data do not fill its shape {:?}", array.shape)));
+    }
+    array.column_major &= array.shape.len() > 1;
+    Ok(array)
+}
+
+type Header = (Vec<usize>, (Kind, usize, bool), bool, usize);
+
+/// Shape, type, order and first byte of the data.
+fn read_header(bytes: &[u8]) -> Result<Header, String> {
+    if !bytes.starts_with(MAGIC) {
+        return Err("it is not a NumPy array".to_owned());
+    }
+    let cut = || "its header is cut off".to_owned();
+    let (length, start) = match bytes.get(6) {
+        Some(1) => (bytes.get(8..10).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]]))), 10),
+        Some(2 | 3) => (bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize), 12),
+        _ => return Err("its version of the npy format is not one of 1 to 3".to_owned()),
+    };
+    let end = length.and_then(|length| length.checked_add(start)).ok_or_else(cut)?;
+    let text = bytes.get(start..end).ok_or_else(cut)?;
+    let text = std::str::from_utf8(text).map_err(|_| "its header is not UTF-8".to_owned())?;
+    let value = |key: &str| header_value(text, key).ok_or_else(|| format!("its header has no '{key}'"));
+    let shape_text = value("shape")?;
+    let sizes = shape_text.trim_matches(['(', ')']).split(',').map(str::trim).filter(|n| !n.is_empty());
+    let shape: Result<Vec<usize>, _> = sizes.map(str::parse).collect();
+    let shape = shape.ok().filter(|shape| shape.len() <= MOST_DIMENSIONS);
+    let shape = shape.ok_or_else(|| format!("its shape is {shape_text}"))?;
+    let column_major = match value("fortran_order")? {
+        "False" => false,
+        "True" => true,
+        other => return Err(format!("its fortran_order is {other}")),
+    };
+    Ok((shape, parse_type(value("descr")?.trim_matches(['\'', '"']))?, column_major, end))
+}
+
+/// Arrays of an `.npz` file, by name; those that `wanted` refuses are not read.
+pub fn read(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Array>, DataError> {
+    let file = file::open(path).map_err(DataError::io(path))?;
+    let length = file.metadata().map_err(DataError::io(path))?.len();
+    if length > budget::LARGEST_FILE {
+        return Err(Flaw::new(0, "it has 4 GiB or more, which no npz of data has").of(path));
+    }
+    read_from(std::io::BufReader::new(file), length, wanted).map_err(|flaw| flaw.of(path))
+}
+
+/// Arrays of an archive of so many bytes.
+pub fn read_from<R: std::io::Read + std::io::Seek>(
+    reader: R,
+    length: u64,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Array>, Flaw> {
+    let mut archive = Archive::open(reader)?;
+    let mut budget = Budget::of_weights(length as usize);
+    let mut arrays: Vec<Array> = Vec::new();
+    for entry in archive.entries.clone() {
+        let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name);
+        if !wanted(name) {
+            continue;
+        }
+        let array = parse(name, entry.offset, archive.read(&entry, &mut budget)?)?;
+        if arrays.iter().any(|other| other.name == array.name) {
+            return Err(array.flaw("it is in the archive twice"));
+        }
+        arrays.push(array);
+    }
+    Ok(arrays)
+}
+
+/// An array to be written: a NumPy type such as `|u1`, its shape and the bytes of its values.
+pub type Plain<'a> = (&'a str, &'a str, Vec<usize>, Vec<u8>);
+
+/// Writes arrays as an `.npz` file, atomically.
+pub fn write(path: &Path, arrays: Vec<Plain>) -> Result<(), DataError> {
+    let files: Vec<(String, Vec<u8>)> = arrays
+        .into_iter()
+        .map(|(name, kind, shape, data)| (format!("{name}.npy"), file_of(kind, &shape, &data)))
+        .collect();
+    let bytes = zip::pack(&files).map_err(|reason| Flaw::new(0, reason).of(path))?;
+    atomic::write(path, &bytes).map_err(DataError::io(path))
+}
+
+/// A `.npy` file.
+fn file_of(kind: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
+    let sizes: String = shape.iter().map(|n| format!("{n}, ")).collect();
+    let sizes = if shape.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
+    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&[1, 0]);
+    bytes.extend_from_slice(&(header.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+/// Texts as NumPy keeps them: characters of four bytes, all as wide as the longest.
+pub fn texts(words: &[String]) -> (String, Vec<u8>) {
+    let longest = words.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
+    let mut data = Vec::new();
+    for word in words {
+        let codes = word.chars().map(u32::from).chain(std::iter::repeat(0)).take(longest);
+        data.extend(codes.flat_map(u32::to_le_bytes));
+    }
+    (format!("<U{longest}"), data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(kind: &str, shape: &[usize], data: &[u8]) -> Result<Array, Flaw> {
+        parse("a", 0, file_of(kind, shape, data))
+    }
+
+    #[test]
+    fn numbers_of_every_type() {
+        let whole = |kind: &str, data: &[u8]| array(kind, &[1], data).unwrap().whole(0);
+        assert_eq!(whole("|u1", &[200]), Some(200));
+        assert_eq!(whole("|i1", &[200]), Some(-56));
+        assert_eq!(whole("|b1", &[1]), Some(1));
+        assert_eq!(whole("<i2", &[0xfe, 0xff]), Some(-2));
+        assert_eq!(whole(">i4", &[0, 0, 1, 0]), Some(256));
+        assert_eq!(whole("<i8", &(-5i64).to_le_bytes()), Some(-5));
+        assert_eq!(whole("<u8", &u64::MAX.to_le_bytes()), None);
+        assert_eq!(whole("<f8", &3.0f64.to_le_bytes()), Some(3));
+        assert_eq!(whole("<f8", &3.5f64.to_le_bytes()), None);
+        assert_eq!(array("<f4", &[1], &0.5f32.to_le_bytes()).unwrap().real(0), Some(0.5));
+        assert!(array("|O", &[1], &[0; 8]).unwrap_err().reason.contains("its type is |O"));
+        assert!(array("<f8", &[2], &[0; 8]).is_err() && array("<f8", &[usize::MAX, 3], &[0; 8]).is_err());
+    }
+
+    #[test]
+    fn columns_first_and_texts() {
+        let mut turned = array("|u1", &[2, 3], &[0, 3, 1, 4, 2, 5]).unwrap();
+        turned.column_major = true;
+        assert_eq!(turned.bytes().unwrap(), [0, 1, 2, 3, 4, 5]);
+        let (kind, data) = texts(&["wine".to_owned(), "é".to_owned()]);
+        let words = array(&kind, &[2], &data).unwrap();
+        assert_eq!((words.text(0).as_deref(), words.text(1).as_deref()), (Some("wine"), Some("é")));
+        assert_eq!(words.whole(0), None);
+    }
+}

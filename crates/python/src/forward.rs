@@ -1,0 +1,307 @@
+//! What a network does with its input: spikes, potentials, predictions and what they cost.
+//!
+//! Arrays have one order of axes: time steps, samples, then channels, rows and columns. What has no time begins with
+//! the samples.
+
+use crate::convert::array;
+use crate::{fault, interruptible};
+use leaklab_engine::{
+    Architecture, Input, Isa, LayerKind, Network as Engine, Packed, Scratch, Shape, Spikes, Trace, infer,
+};
+use leaklab_lab::analysis::example;
+use leaklab_lab::memory;
+use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The shape of a layer's output as Python sees it: fully connected layers have one dimension.
+pub fn dimensions(kind: LayerKind, shape: Shape) -> Vec<usize> {
+    match kind {
+        LayerKind::Conv | LayerKind::Pool => vec![shape.channels, shape.height, shape.width],
+        LayerKind::Full | LayerKind::Output => vec![shape.channels],
+    }
+}
+
+/// One layer of a network.
+#[pyclass(frozen, get_all, module = "leaklab")]
+pub struct Layer {
+    /// Name, such as conv1, pool1 or fc1.
+    pub name: String,
+    /// conv, pool, full or output.
+    pub kind: &'static str,
+    /// Shape of what comes in.
+    pub input: Vec<usize>,
+    /// Shape of what goes out.
+    pub output: Vec<usize>,
+}
+
+#[pymethods]
+impl Layer {
+    fn __repr__(&self) -> String {
+        format!(
+            "Layer(name='{}', kind='{}', input={:?}, output={:?})",
+            self.name, self.kind, self.input, self.output
+        )
+    }
+}
+
+/// Rows `[step][sample]` of a contiguous `[T, N, C, H, W]` array.
+pub struct Batch<'a> {
+    values: &'a [f32],
+    /// Time steps.
+    pub steps: usize,
+    /// Samples.
+    pub samples: usize,
+    shape: Shape,
+}
+
+impl<'a> Batch<'a> {
+    /// The values of an array for a network, if it has the network's shape.
+    pub fn new(engine: &Engine, shape: &[usize], values: &'a [f32]) -> PyResult<Self> {
+        let expected = engine.architecture.input();
+        match *shape {
+            [steps, samples, channels, height, width]
+                if steps > 0 && expected == (Shape { channels, height, width }) =>
+            {
+                Ok(Batch { values, steps, samples, shape: expected })
+            }
+            _ => {
+                let Shape { channels, height, width } = expected;
+                Err(fault(format!(
+                    "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with at least one step is expected"
+                )))
+            }
+        }
+    }
+
+    /// Shows a sample, or nothing once the caller does not want the results any more: silence is fast.
+    pub fn show_unless(&self, stopped: &AtomicBool, sample: usize, input: &mut Input) {
+        if stopped.load(Ordering::Relaxed) {
+            let silence = vec![0.0; self.steps * self.shape.neurons()];
+            *input = Input::from_values(self.shape, self.steps, &silence);
+        } else {
+            self.show(sample, input);
+        }
+    }
+
+    /// Writes a sample.
+    pub fn show(&self, sample: usize, input: &mut Input) {
+        let size = self.shape.neurons();
+        let rows = (0..self.steps).map(|step| &self.values[(step * self.samples + sample) * size..][..size]);
+        *input = Input::from_values(self.shape, self.steps, &rows.collect::<Vec<_>>().concat());
+    }
+}
+
+/// Indices of the layers that are named; pools have no membrane potential of their own.
+fn recorded(architecture: &Architecture, names: &[String]) -> PyResult<Vec<usize>> {
+    let layers = architecture.layers();
+    let has = |layer: &&leaklab_engine::Layer| layer.kind != LayerKind::Pool;
+    let find = |name: &String| {
+        layers.iter().position(|layer| layer.name == *name && has(&layer)).ok_or_else(|| {
+            let known: Vec<&str> = layers.iter().filter(has).map(|layer| layer.name.as_str()).collect();
+            fault(format!("membranes: there is no layer '{name}'; there are {}", known.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Membrane potentials of all neurons of a layer, `[step][neuron]`.
+fn potentials(engine: &Engine, trace: &Trace, layer: usize) -> Vec<f32> {
+    let neurons = engine.architecture.layers()[layer].output.neurons();
+    let mut values = vec![0.0; trace.steps() * neurons];
+    for neuron in 0..neurons {
+        for (step, potential) in example::potential(engine, trace, layer, neuron).into_iter().enumerate() {
+            values[step * neurons + neuron] = potential as f32;
+        }
+    }
+    values
+}
+
+/// Runs a network on `[T, N, C, H, W]`.
+pub fn run(
+    py: Python<'_>,
+    engine: &Engine,
+    x: &PyArrayLikeDyn<'_, f32, AllowTypeChange>,
+    membranes: &[String],
+    threads: Option<usize>,
+) -> PyResult<Forward> {
+    let x = x.as_array();
+    let x = x.as_standard_layout();
+    let batch = Batch::new(engine, x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
+    let recorded = recorded(&engine.architecture, membranes)?;
+    let hidden = engine.architecture.hidden().len();
+    let neurons = |&layer: &usize| engine.architecture.layers()[layer].output.neurons() as u64;
+    let potential_bytes =
+        4 * (batch.steps * batch.samples) as u64 * recorded.iter().map(neurons).sum::<u64>();
+    let traces = memory::traces(&engine.architecture, batch.steps, batch.samples as u64);
+    let what = format!("the spikes of {} samples", batch.samples);
+    let needed = traces.saturating_add(potential_bytes);
+    memory::check(what, needed, "run fewer samples at a time").map_err(fault)?;
+    let images = interruptible(py, threads, |stopped| -> Result<Vec<Image>, String> {
+        let packed = Packed::new(engine, Isa::best()).map_err(|e| e.to_string())?;
+        let measure = |_: usize, trace: &Trace| Image {
+            prediction: trace.prediction().to_vec(),
+            signal: trace.signal().to_vec(),
+            spikes: (0..hidden).map(|layer| trace.spikes(layer).clone()).collect(),
+            counts: (0..hidden).map(|layer| trace.spike_counts(layer)).collect(),
+            synops: trace.synops(),
+            norms: trace.weighted_input_norms(),
+            membranes: recorded.iter().map(|&layer| potentials(engine, trace, layer)).collect(),
+        };
+        let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
+        infer(&packed, batch.steps, batch.samples, &Scratch::default(), show, measure)
+            .map_err(|e| e.to_string())
+    })?
+    .map_err(fault)?;
+    Ok(Forward { images, steps: batch.steps, architecture: engine.architecture.clone(), recorded })
+}
+
+struct Image {
+    prediction: Vec<f32>,
+    signal: Vec<f32>,
+    spikes: Vec<Spikes>,
+    counts: Vec<Vec<u32>>,
+    synops: Vec<u64>,
+    norms: Vec<f64>,
+    /// Of each recorded layer, `[step][neuron]`.
+    membranes: Vec<Vec<f32>>,
+}
+
+/// What a network did with its input. Arrays are made when they are asked for; spikes are kept as bits.
+#[pyclass(frozen, module = "leaklab")]
+pub struct Forward {
+    images: Vec<Image>,
+    steps: usize,
+    architecture: Architecture,
+    /// Layers whose membranes were recorded.
+    recorded: Vec<usize>,
+}
+
+impl Forward {
+    fn rows<'py, T>(
+        &self,
+        py: Python<'py>,
+        shape: &[usize],
+        of: impl Fn(&Image) -> &[T],
+    ) -> Bound<'py, PyArrayDyn<T>>
+    where
+        T: numpy::Element + Clone,
+    {
+        let shape: Vec<usize> = [self.images.len()].iter().chain(shape).copied().collect();
+        array(py, &shape, self.images.iter().flat_map(|image| of(image).iter().cloned()).collect())
+    }
+
+    /// Values `[step][...]` of each image as one array, steps first.
+    fn by_step<'py>(
+        &self,
+        py: Python<'py>,
+        shape: &[usize],
+        of: impl Fn(&Image) -> &[f32],
+    ) -> Bound<'py, PyArrayDyn<f32>> {
+        let size: usize = shape.iter().product();
+        let rows = (0..self.steps).flat_map(|step| self.images.iter().map(move |image| (step, image)));
+        let values =
+            rows.flat_map(|(step, image)| of(image)[step * size..][..size].iter().copied()).collect();
+        let shape: Vec<usize> = [self.steps, self.images.len()].iter().chain(shape).copied().collect();
+        array(py, &shape, values)
+    }
+
+    fn hidden(&self, layer: usize) -> Vec<usize> {
+        let layer = &self.architecture.hidden()[layer];
+        dimensions(layer.kind, layer.output)
+    }
+}
+
+#[pymethods]
+impl Forward {
+    /// Prediction, the output potential after the last step divided by T: float32 [N, classes].
+    #[getter]
+    fn prediction<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.rows(py, &[self.architecture.classes()], |image| &image.prediction)
+    }
+
+    /// Weighted input of the output layer at every step: float32 [T, N, classes].
+    #[getter]
+    fn signal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.by_step(py, &[self.architecture.classes()], |image| &image.signal)
+    }
+
+    /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after a step's input and before the
+    /// threshold is applied: a dict of float32 [T, N, ...].
+    #[getter]
+    fn membranes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (i, &layer) in self.recorded.iter().enumerate() {
+            let layer = &self.architecture.layers()[layer];
+            let shape = dimensions(layer.kind, layer.output);
+            dict.set_item(&layer.name, self.by_step(py, &shape, |image| &image.membranes[i]))?;
+        }
+        Ok(dict)
+    }
+
+    /// Spikes of each neuron: a list over hidden layers, pools included, of uint32 [N, ...].
+    #[getter]
+    fn spike_counts<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArrayDyn<u32>>> {
+        let layers = 0..self.architecture.hidden().len();
+        layers.map(|layer| self.rows(py, &self.hidden(layer), |image| &image.counts[layer])).collect()
+    }
+
+    /// Synaptic operations of each image: uint64 [N, layers], over conv, fully connected and output layers.
+    #[getter]
+    fn synops<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u64>> {
+        self.rows(py, &[self.architecture.parameters().len()], |image| &image.synops)
+    }
+
+    /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers, pools
+    /// included.
+    #[getter]
+    fn weighted_input_norm<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
+        self.rows(py, &[self.architecture.hidden().len()], |image| &image.norms)
+    }
+
+    /// Spikes of a hidden layer, by index from 0 or by name: uint8 [T, N, ...].
+    fn spikes<'py>(
+        &self,
+        py: Python<'py>,
+        layer: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+        let hidden = self.architecture.hidden();
+        let index = match layer.extract::<String>() {
+            Ok(name) => hidden.iter().position(|layer| layer.name == name),
+            Err(_) => Some(layer.extract::<usize>()?).filter(|&index| index < hidden.len()),
+        };
+        let index = index.ok_or_else(|| {
+            let names: Vec<&str> = hidden.iter().map(|layer| layer.name.as_str()).collect();
+            PyIndexError::new_err(format!("there is no hidden layer {layer}; there are {}", names.join(", ")))
+        })?;
+        let (samples, size) = (self.images.len(), hidden[index].output.neurons());
+        let pixels = hidden[index].output.pixels();
+        let mut values = vec![0u8; self.steps * samples * size];
+        py.detach(|| {
+            for (sample, image) in self.images.iter().enumerate() {
+                let spikes = &image.spikes[index];
+                for step in 0..self.steps {
+                    let row = &mut values[(step * samples + sample) * size..][..size];
+                    for pixel in 0..pixels {
+                        for (word, &bits) in spikes.at(pixel, step).iter().enumerate() {
+                            let mut bits = bits;
+                            while bits != 0 {
+                                let channel = 64 * word + bits.trailing_zeros() as usize;
+                                row[channel * pixels + pixel] = 1;
+                                bits &= bits - 1;
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        let shape: Vec<usize> = [self.steps, samples].into_iter().chain(self.hidden(index)).collect();
+        Ok(array(py, &shape, values))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Forward({} samples, {} steps, '{}')", self.images.len(), self.steps, self.architecture)
+    }
+}

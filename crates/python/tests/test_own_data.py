@@ -1,0 +1,291 @@
+"""One's own arrays: trained, evaluated, analysed, studied, and the same bits from a file through the program."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import leaklab
+
+RECIPE = {"tau": 30, "time_steps": 30, "epochs": 6, "batch": 16, "presentations": 1, "evaluate_train_images": 0,
+          "schedule": {"after": [], "times": 1.0}, "noise": ["deletion/channel"]}
+
+
+def weights(folder):
+    return (pathlib.Path(folder) / "checkpoint.safetensors").read_bytes()
+
+
+def halves(count=60, shift=0.0):
+    """Two classes of four features: the first or the second half is large."""
+    rng = np.random.default_rng(1)
+    labels = np.arange(count) % 2
+    images = np.where((labels[:, None] == 0) == (np.arange(4) < 2), 5.0 + shift, 0.0) + rng.normal(size=(count, 4))
+    return images, labels
+
+
+def data(name="halves", **other):
+    images, labels = halves(**other)
+    return leaklab.Dataset.from_arrays(images, labels, name=name, class_names=["left", "right"])
+
+
+def config(dataset, network="1x1x4-16FC-2o", **other):
+    return RECIPE | {"dataset": dataset, "network": network} | other
+
+
+def sklearn(name):
+    if os.environ.get("CI"):
+        import sklearn.datasets as datasets
+    else:
+        datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn is not installed; tools/check-python does it")
+    found = getattr(datasets, f"load_{name}")()
+    return found.data, found.target, list(map(str, found.target_names))
+
+
+def test_from_arrays_scales_and_divides():
+    made = data()
+    assert made.shape == [1, 1, 4] and made.class_names == ["left", "right"] and made.name == "npz:halves"
+    assert len(made.train_labels) == 48 and len(made.test_labels) == 12
+    images, labels = halves()
+    train = made.train_images.reshape(48, 4)
+    assert train.min(axis=0).tolist() == [0] * 4 and train.max(axis=0).tolist() == [255] * 4
+    # uint8 are pixels as they are, in all three forms.
+    pixels = np.arange(6 * 12, dtype=np.uint8).reshape(6, 1, 3, 4)
+    for form, shape in [(pixels, [1, 3, 4]), (pixels[:, 0], [1, 3, 4]), (pixels.reshape(6, 12), [1, 1, 12])]:
+        made = leaklab.Dataset.from_arrays(form, [0, 1] * 3, form[:2], [0, 1])
+        assert made.shape == shape and np.array_equal(made.train_images.ravel(), pixels.ravel())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train_labels": [0, 1]}, "train_labels: 2 labels for 60 images"),
+        ({"train_labels": np.full(60, -1)}, "label -1 of image 0"),
+        ({"train_images": np.full((60, 4), np.nan)}, "train_images: element 0 is NaN"),
+        ({"train_images": np.zeros(60)}, r"\[N, F\] is expected"),
+        ({"test_images": np.zeros((2, 4))}, "belong together"),
+        ({"class_names": ["one"]}, "1 classes"),
+        ({"name": "a/b"}, "name is 'a/b'"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, message):
+    images, labels = halves()
+    with pytest.raises(leaklab.LeakLabError, match=message):
+        leaklab.Dataset.from_arrays(**({"train_images": images, "train_labels": labels} | change))
+
+
+def test_the_same_bits_from_arrays_and_from_a_file(tmp_path, program):
+    images, labels = halves()
+    made = data()
+    leaklab.train(config(made), tmp_path / "python")
+    np.savez_compressed(tmp_path / "halves.npz", train_images=images, train_labels=labels, class_names=["left", "right"])
+    settings = [f"--set={key}={value!r}" for key, value in config("npz:halves").items() if key not in ("schedule", "dataset", "network")]
+    subprocess.run(
+        [program, "train", "--quiet", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz", *settings,
+         "--set=network=1x1x4-16FC-2o", "--set=schedule.after=[]", "--set=schedule.times=1.0", "--out", tmp_path / "cli"],
+        check=True,
+    )
+    assert weights(tmp_path / "cli") == weights(tmp_path / "python")
+    # The run that Python made carries its data, for the program too.
+    subprocess.run([program, "evaluate", tmp_path / "python", "--json"], check=True, capture_output=True)
+    digest = [line for line in (tmp_path / "python/run.toml").read_text().splitlines() if line.startswith("data_sha256")]
+    assert digest == [f'data_sha256 = "{made.digest}"']
+
+
+def test_a_run_is_evaluated_and_analysed_and_refuses_other_data(tmp_path):
+    run = tmp_path / "run"
+    assert leaklab.train(config(data()), run)["last"]["test_accuracy"] > 0.9
+    assert set(leaklab.analyse(run, "all")) >= {"robustness", "activity", "raster"}
+    assert leaklab.evaluate(run)["images"] == 12
+    data(shift=1.0).save(run / "halves.npz")
+    with pytest.raises(leaklab.LeakLabError, match="data_sha256"):
+        leaklab.evaluate(run)
+    with pytest.raises(leaklab.LeakLabError, match="other than|not the one"):
+        leaklab.analyse(run, "robustness")
+
+
+def test_killed_and_resumed_gives_the_same_bits(tmp_path):
+    data().save(tmp_path / "halves.npz")
+    settings = config("npz:halves", epochs=400) | {"data_dir": str(tmp_path / "halves.npz")}
+    script = f"import leaklab; leaklab.train({settings!r}, {str(tmp_path / 'killed')!r}, checkpoint_minutes=0)"
+    process = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        deadline = time.time() + 60
+        metrics = tmp_path / "killed/metrics.jsonl"
+        while time.time() < deadline and not (metrics.exists() and len(metrics.read_text().splitlines()) > 5):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.wait(30)
+    assert leaklab.resume(tmp_path / "killed")["epochs"] == 400
+    leaklab.train(settings, tmp_path / "whole")
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+
+
+def test_validation_leaves_the_test_set_alone(tmp_path, program):
+    result = leaklab.train(config(data(), validation=0.25), tmp_path / "run")
+    assert result["validation"] == 0.25 and leaklab.evaluate(tmp_path / "run")["images"] == 12
+    data().save(tmp_path / "halves.npz")
+    done = subprocess.run(
+        [program, "train", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz", "--tau", "30", "--select", "0.25",
+         "--set=network=1x1x4-16FC-2o", "--set=epochs=1", "--set=time_steps=5", "--out", tmp_path / "cli"],
+        check=True, capture_output=True, text=True,
+    )
+    assert "validation accuracy" in done.stdout
+
+
+def test_a_cell_can_run_twice(tmp_path):
+    run = tmp_path / "run"
+    first = leaklab.train(config(data()), run, exist_ok=True)
+    assert leaklab.train(config(data()), run, exist_ok=True) == first
+    with pytest.raises(leaklab.LeakLabError, match=r"has tau = 30, not 10; choose another out="):
+        leaklab.train(config(data(), tau=10), run, exist_ok=True)
+    with pytest.raises(leaklab.LeakLabError, match="data_sha256"):
+        leaklab.train(config(data(shift=1.0)), run, exist_ok=True)
+    with pytest.raises(leaklab.LeakLabError, match=r"leaklab\.resume\("):
+        leaklab.train(config(data()), run)
+
+
+def test_training_begins_with_given_weights(tmp_path):
+    start = leaklab.Network("1x1x4-16FC-2o", tau=30, seed=77)
+    same = leaklab.train(config(data(), learning_rate=1e-30, epochs=1), tmp_path / "still", initial=start)
+    assert same["epochs"] == 1
+    for name, values in leaklab.Network.load(tmp_path / "still").weights.items():
+        assert np.allclose(values, start.weights[name], atol=1e-6), name
+    with pytest.raises(leaklab.LeakLabError, match="initial is the network"):
+        leaklab.train(config(data()), tmp_path / "other", initial=leaklab.Network("1x1x4-8FC-2o"))
+
+
+def test_a_network_is_evaluated_on_anything(tmp_path):
+    made = data()
+    leaklab.train(config(made), tmp_path / "run")
+    run, net = leaklab.evaluate(tmp_path / "run"), leaklab.Network.load(tmp_path / "run")
+    assert run["accuracy"] > 0.9
+    bare = leaklab.evaluate(net, made, time_steps=30, seed=1)
+    assert bare == run | {"epoch": 0}
+    images = leaklab.evaluate(net, made.test_images, made.test_labels, time_steps=30, seed=1)
+    assert images["images"] == 12 and images["accuracy"] > 0.9
+    spikes = leaklab.encode(made.test_images, 30, 1, samples=made.test_samples)
+    assert leaklab.evaluate(net, spikes, made.test_labels)["correct"] == run["correct"]
+    noisy = leaklab.evaluate(net, made, time_steps=30, noise="deletion", level=1.0)
+    assert noisy["condition"] == "deletion/channel at 1" and noisy["spike_rate"] == 0
+    own = leaklab.evaluate(tmp_path / "run", made.test_images, made.test_labels, noise="gaussian", severity=2)
+    assert own["condition"] == "gaussian/pixel/2"
+
+
+def test_arguments_that_do_not_belong_are_refused(tmp_path):
+    made, net, run = data(), leaklab.Network("1x1x4-16FC-2o"), tmp_path / "run"
+    leaklab.train(config(made, epochs=1), run)
+    for call, message in [
+        (lambda: leaklab.evaluate(run, severity=3), "without a noise"),
+        (lambda: leaklab.evaluate(run, noise="gaussian"), "either severity= .* or level="),
+        (lambda: leaklab.evaluate(run, time_steps=5), "time_steps is a setting of the run"),
+        (lambda: leaklab.evaluate(net), "needs x="),
+        (lambda: leaklab.evaluate(net, made, best=True), "best is for the folder of a run"),
+        (lambda: leaklab.evaluate(net, made, made.test_labels), "y is for arrays"),
+        (lambda: leaklab.evaluate(net, made.test_images), "need y="),
+        (lambda: leaklab.evaluate(net, made.test_images, made.test_labels, limit=3), "limit is for data sets"),
+        (lambda: leaklab.evaluate(net, made.test_images, [0]), "1 labels for 12 samples"),
+        (lambda: leaklab.analyse(run, "mechanism", tau=3), "leave out tau"),
+        (lambda: leaklab.analyse(run, "robustness", images=0), "images is 0"),
+        (lambda: leaklab.train({"tau": 30}, tmp_path / "x"), 'add "dataset": "digits"'),
+        (lambda: leaklab.load_dataset("npz"), "with data_dir="),
+    ]:
+        with pytest.raises(leaklab.LeakLabError, match=message):
+            call()
+
+
+def test_calibrated_weights_fire_at_the_rate():
+    net = leaklab.Network("1x8x8-8C3-2P-32FC-10o", tau=20, seed=1)
+    digits = leaklab.load_dataset("digits", test_limit=20)
+    x = leaklab.encode(digits.test_images, 30, 1)
+    net.calibrate(x, 0.08)
+    counts = net.forward(x).spike_counts
+    for layer in (0, 2):
+        assert abs(counts[layer].mean() / 30 / 0.08 - 1) < 0.1
+    with pytest.raises(leaklab.LeakLabError, match="between 0 and 1"):
+        net.calibrate(x, 1.5)
+
+
+def test_membranes_are_those_of_the_equations():
+    net = leaklab.Network("1x1x3-4FC-2o", tau=8, seed=2)
+    x = leaklab.encode(np.array([[[[0.9, -0.8, 0.5]]], [[[0.2, 0.7, -0.9]]]]), 25, 1)
+    out = net.forward(x, membranes=["fc1", "fc2"])
+    weights, decay = net.weights, np.exp(-1 / 8)
+    u, v = np.zeros((2, 4)), np.zeros((2, 2))
+    spikes = out.spikes("fc1")
+    for step in range(25):
+        u = decay * u + x[step].reshape(2, 3) @ weights["fc1"].T.astype(float)
+        assert np.allclose(out.membranes["fc1"][step], u, atol=1e-5)
+        u = u - spikes[step]
+        v = decay * v + spikes[step] @ weights["fc2"].T.astype(float)
+        assert np.allclose(out.membranes["fc2"][step], v, atol=1e-5)
+    assert np.allclose(v / 25, out.prediction, atol=1e-5)
+    assert net.forward(x).membranes == {}
+    with pytest.raises(leaklab.LeakLabError, match="there are fc1, fc2"):
+        net.forward(x, membranes=["conv1"])
+
+
+def test_a_gradient_of_zeros_is_told(tmp_path):
+    net = leaklab.Network("1x1x4-8FC-2o", v_th=1e6)
+    with pytest.warns(UserWarning, match="gradient of every weight is exactly zero"):
+        net.gradients(np.ones((5, 1, 1, 1, 4), "f4"), [0])
+    with pytest.warns(UserWarning, match="gradient of every weight is exactly zero"):
+        result = leaklab.train(config(data(), v_th=1e6, epochs=1), tmp_path / "run")
+    assert "no-gradient" in {notice["kind"] for notice in result["notices"]}
+
+
+def test_types_can_be_imported():
+    from leaklab import Columns, Noise, Path, Scenario  # noqa: F401
+
+    assert "polarity-flip" in Noise.__args__
+    assert "dt=0.0001" in str(leaklab.Network.to_nir.__text_signature__) and "..." not in leaklab.evaluate.__text_signature__
+
+
+@pytest.mark.parametrize("name", ["wine", "breast_cancer", "digits"])
+def test_scikit_learns_data_sets(tmp_path, name):
+    images, labels, names = sklearn(name)
+    made = leaklab.Dataset.from_arrays(images, labels, class_names=names, name=name.replace("_", "-"))
+    network = f"1x1x{images.shape[1]}-64FC-{len(names)}o"
+    result = leaklab.train(config(made, network, epochs=12), tmp_path / "run")
+    assert result["last"]["test_accuracy"] > 0.85, result["last"]
+    assert leaklab.evaluate(tmp_path / "run")["correct"] == leaklab.evaluate(
+        leaklab.Network.load(tmp_path / "run"), made, time_steps=30, seed=1)["correct"]
+    assert len(leaklab.analyse(tmp_path / "run", "robustness")["accuracy"]) == 9
+
+
+def test_scikit_learns_digits_are_the_embedded_ones():
+    images, labels, _ = sklearn("digits")
+    made = leaklab.Dataset.from_arrays(images.reshape(-1, 8, 8), labels)
+    digits = leaklab.load_dataset("digits")
+    assert np.array_equal(made.train_images, digits.train_images)
+    assert np.array_equal(made.test_images, digits.test_images) and np.array_equal(made.test_labels, digits.test_labels)
+
+
+def test_a_study_of_arrays_has_a_page(tmp_path):
+    events = []
+    made = data(count=120)
+    asked = config(made, tau=[5, float("inf")], seeds=[1, 2], epochs=4)
+    result = leaklab.study(asked, tmp_path / "study", callback=events.append)
+    assert len(result["runs"]) == 4 and pathlib.Path(result["report"]).stat().st_size > 100_000
+    assert {event["event"] for event in events} >= {"theory", "epoch", "analysed", "compared"}
+    assert "claims" in leaklab.tables(tmp_path / "study")
+    before = weights(result["runs"][0]["run"])
+    assert leaklab.study(asked, tmp_path / "study")["runs"] == result["runs"]
+    assert weights(result["runs"][0]["run"]) == before
+    compared = leaklab.compare(tmp_path / "study")
+    assert np.array_equal(compared["claims"]["claim"], leaklab.tables(tmp_path / "study")["claims"]["claim"])
+    page = leaklab.report(result["runs"][0]["run"], tmp_path / "run.html")
+    assert page == tmp_path / "run.html" and page.exists()
+    with pytest.raises(leaklab.LeakLabError, match="other data"):
+        leaklab.study(asked | {"dataset": data(count=120, shift=1.0)}, tmp_path / "study")
+
+
+def test_the_typed_example_runs(tmp_path):
+    import typed_example
+
+    typed_example.main(tmp_path)
