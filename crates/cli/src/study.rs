@@ -21,7 +21,7 @@ const REFRESH_SECONDS: u32 = 5;
 /// Train every condition and seed, measure, compare, and write the page that answers the question.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A study file, or the name of a built-in study: digits, digits-where, fashion-mnist, cifar10-small,
+    /// A study file, or the name of a built-in study: digits, digits-where, digits-events, fashion-mnist, cifar10-small,
     /// cifar10, svhn.
     #[arg(value_name = "FILE|NAME", default_value = "digits")]
     study: String,
