@@ -89,7 +89,7 @@ pub const SEVERITIES: [(Noise, Scenario, Levels); 11] = [
     (Noise::StuckPixel, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45, 0.6]),
     (Noise::SaltAndPepper, Scenario::Pixel, [0.01, 0.03, 0.06, 0.1, 0.18, 0.3, 0.45, 0.6]),
     (Noise::Background, Scenario::Channel, [0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3]),
-    (Noise::HotPixel, Scenario::Channel, [0.005, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.3]),
+    (Noise::HotPixel, Scenario::Channel, [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12]),
     (Noise::PolarityFlip, Scenario::Channel, [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5]),
 ];
 

@@ -63,7 +63,7 @@ def test_dense_recordings_are_the_same(tmp_path):
         ({"train_x": np.full(600, 8)}, r"bad.npz, offset \d+: array 'train_x': element 0 is not one of 0 to 7"),
         ({"train_t": np.arange(600)[::-1]}, r"array 'train_t': element 1 is 598 us, before"),
         ({"train_p": np.full(600, 2)}, "not 0, 1 or -1"),
-        ({"train_offsets": np.array([0, 2**31])}, "element 1 does not rise"),
+        ({"train_offsets": np.array([0, *range(30, 600, 30), 2**31])}, "element 20 does not rise from 570 to at most 600"),
         ({"test_labels": np.zeros(3, int)}, "one label for each of 20 recordings"),
     ],
 )

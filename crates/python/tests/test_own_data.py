@@ -221,7 +221,7 @@ def test_membranes_are_those_of_the_equations():
     for step in range(25):
         u = decay * u + x[step].reshape(2, 3) @ weights["fc1"].T.astype(float)
         assert np.allclose(out.membranes["fc1"][step], u, atol=1e-5)
-        u = u - spikes[step]
+        u = u * (1 - spikes[step])
         v = decay * v + spikes[step] @ weights["fc2"].T.astype(float)
         assert np.allclose(out.membranes["fc2"][step], v, atol=1e-5)
     assert np.allclose(v / 25, out.prediction, atol=1e-5)
@@ -243,7 +243,7 @@ def test_types_can_be_imported():
     from leaklab import Columns, Noise, Path, Scenario  # noqa: F401
 
     assert "polarity-flip" in Noise.__args__
-    assert "dt=0.0001" in str(leaklab.Network.to_nir.__text_signature__) and "..." not in leaklab.evaluate.__text_signature__
+    assert "dt=1e-4" in str(leaklab.Network.to_nir.__text_signature__) and "..." not in leaklab.evaluate.__text_signature__
 
 
 @pytest.mark.parametrize("name", ["wine", "breast_cancer", "digits"])

@@ -39,7 +39,7 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     let layers: Vec<&str> =
         analyst.run.network.architecture.hidden().iter().map(|l| l.name.as_str()).collect();
     Ok(vec![
-        input_spectrum(&passes, &plan, images).table(),
+        input_spectrum(&passes, &plan, images, analyst.presentation.recorded).table(),
         input_amplitude(&passes, images).table(),
         critical_histogram(&passes, &plan, steps).table(),
         critical_summary(&passes, steps).table(),
@@ -49,13 +49,26 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
 
 type Passes = [(Stimulus, SpectrumPass)];
 
-fn input_spectrum(passes: &Passes, plan: &Periodogram, images: usize) -> Rows<InputSpectrumRow> {
+fn input_spectrum(
+    passes: &Passes,
+    plan: &Periodogram,
+    images: usize,
+    recorded: bool,
+) -> Rows<InputSpectrumRow> {
+    let expected = match recorded {
+        false => {
+            "Encoder and noise are independent from step to step: the expected spectrum is flat, clean or noisy."
+        }
+        true => {
+            "Recordings are not encoded: their spectrum is that of what the camera saw, and need not be flat."
+        }
+    };
     let mut table = Rows::new(
         "Spectrum of the input spike trains (Fig. 4)",
         format!(
             "One-sided power density of each pixel's input train (mean removed, no window; over all bins it adds up to T \
              times the variance), mean over pixels and {images} test images. The Nyquist bin is not doubled and so half as \
-             high. Encoder and noise are independent from step to step: the expected spectrum is flat, clean or noisy."
+             high. {expected}"
         ),
     );
     for (stimulus, pass) in passes {

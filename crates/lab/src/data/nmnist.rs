@@ -20,6 +20,9 @@ const MOST_FILES: usize = 1 << 20;
 
 /// Reads the events of one file.
 pub fn parse(bytes: &[u8], sensor: Shape) -> Result<Vec<Event>, Flaw> {
+    if bytes.is_empty() {
+        return Err(Flaw::new(0, "an empty file; a recording has events"));
+    }
     let whole = bytes.len() / EVENT * EVENT;
     if whole != bytes.len() {
         let rest = bytes.len() - whole;
