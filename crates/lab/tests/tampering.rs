@@ -124,7 +124,7 @@ fn a_run_goes_on_with_the_images_that_it_began_with() {
     let (config, run) = (config(folder.path(), &text), folder.path().join("run"));
     let options = train::Options::default();
     let stopped = train::train(&config, &run, &options, &mut |event| {
-        if matches!(event, train::Event::Epoch(_)) { Control::Stop } else { Control::Continue }
+        if matches!(event, train::Event::Batch(_)) { Control::Stop } else { Control::Continue }
     });
     assert_eq!(stopped.unwrap().outcome, train::Outcome::Interrupted);
 

@@ -76,14 +76,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Shows a sample, or nothing once the caller does not want the results any more: silence is fast.
+    /// Shows a sample. Once the caller does not want the results any more, it unwinds out of the work instead,
+    /// without the message of a panic; [`interruptible`] catches that.
     pub fn show_unless(&self, stopped: &AtomicBool, sample: usize, input: &mut Input) {
         if stopped.load(Ordering::Relaxed) {
-            let silence = vec![0.0; self.steps * self.shape.neurons()];
-            *input = Input::from_values(self.shape, self.steps, &silence);
-        } else {
-            self.show(sample, input);
+            std::panic::resume_unwind(Box::new("interrupted"));
         }
+        self.show(sample, input);
     }
 
     /// Writes a sample.

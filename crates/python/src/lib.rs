@@ -60,7 +60,7 @@ fn without_gil<R: Send>(
 }
 
 /// Like [`without_gil`], for work that may take long: a signal such as Ctrl-C is answered within a tenth of a
-/// second or so. The flag tells `work` that what it gives will be dropped.
+/// second or so. The flag tells `work` that what it gives will be dropped; it may then unwind.
 fn interruptible<R: Send>(
     py: Python<'_>,
     threads: Option<usize>,

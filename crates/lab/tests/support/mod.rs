@@ -9,6 +9,8 @@ use leaklab_engine::philox::Stream;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Instant;
 
 /// Says that a test did not run, past the capture of the test harness; fails it in continuous integration.
 pub fn skip(what: &str, why: &str) {
@@ -20,6 +22,21 @@ pub fn skip(what: &str, why: &str) {
 /// data sets.
 pub fn say_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
+}
+
+/// Seconds that this process has worked, on all threads: what others do on the machine does not count. Where
+/// the system does not tell, the time that has passed.
+#[allow(dead_code)]
+pub fn worked() -> f64 {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let begun = *BEGUN;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok();
+    // After the name in brackets: the eleventh and twelfth number, in hundredths of a second.
+    let ticks = stat.and_then(|text| {
+        let numbers: Vec<f64> = text.rsplit(')').next()?.split(' ').filter_map(|n| n.parse().ok()).collect();
+        Some(numbers.get(10)? + numbers.get(11)?)
+    });
+    ticks.map_or_else(|| begun.elapsed().as_secs_f64(), |ticks| ticks / 100.0)
 }
 
 /// How many times the usual effort the attacks take: 1, or what `tools/attack/run` asks for.
