@@ -11,7 +11,7 @@ pub fn threads(text: &str) -> Result<usize, String> {
 
 /// Help of `--isa`.
 pub const ISA: &str = "Instruction set of the kernels: avx512, avx2 or portable [default: the fastest]; the last bits of \
-                       trained weights depend on it";
+                       trained weights and of norms depend on it";
 
 /// A membrane time constant.
 pub fn tau(text: &str) -> Result<Tau, String> {

@@ -28,13 +28,23 @@ fn a_run_says_what_it_was_trained_by() {
     assert_eq!(trained[0]["after_epoch"], 0);
     assert!(!trained[0]["cpu"].as_str().unwrap().is_empty());
 
-    // The forward pass gives the same bits with each instruction set; only the machine differs.
+    // The forward pass gives the same spikes and predictions, bit for bit, with each instruction set. Norms are
+    // sums of squares in float32, which each set adds in its own order: a layer has 256 neurons, so they agree
+    // within 256 roundings.
     let mut portable = evaluate(&run, &["--isa", "portable"]);
     let mut fastest = evaluate(&run, &[]);
     assert_eq!(portable["machine"]["isa"], "portable");
-    portable["machine"] = Value::Null;
-    fastest["machine"] = Value::Null;
+    let norms = [&mut portable, &mut fastest].map(|evaluation| {
+        evaluation["machine"] = Value::Null;
+        let layers = evaluation["layers"].as_array_mut().unwrap();
+        let take = |layer: &mut Value| layer["weighted_input_norm"].take().as_f64();
+        layers.iter_mut().filter_map(take).collect::<Vec<f64>>()
+    });
     assert_eq!(portable, fastest);
+    assert_eq!(norms[0].len(), 3);
+    for (a, b) in norms[0].iter().zip(&norms[1]) {
+        assert!((a - b).abs() <= 256.0 * f64::from(f32::EPSILON) * b, "{a} {b}");
+    }
 }
 
 #[test]

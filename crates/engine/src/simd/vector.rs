@@ -123,6 +123,7 @@ macro_rules! whole_part {
         }
     };
 }
+#[cfg(target_arch = "x86_64")]
 pub(crate) use whole_part;
 
 /// The safe scalar twin.

@@ -36,7 +36,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// Threads to work with.
     pub pool: Arc<ThreadPool>,
-    /// Instruction set of the kernels; no result depends on it.
+    /// Instruction set of the kernels. Spikes and predictions do not depend on it; norms of weighted inputs may,
+    /// in their last digits.
     pub isa: Isa,
 }
 

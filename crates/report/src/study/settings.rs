@@ -18,8 +18,8 @@ pub fn section(study: &Study) -> Section {
         Html::markup(
             "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any \
              number of threads and however often the study was interrupted, with the same instruction set and \
-             operating system. AVX-512, AVX2 and portable code sum gradients in different orders, so the \
-             last bits of trained weights differ between them; <code>--isa</code> chooses one.</p>",
+             operating system. AVX-512, AVX2 and portable code sum gradients and norms in different \
+             orders, so the last bits of trained weights and of norms differ between them; <code>--isa</code> chooses one.</p>",
         ),
     );
     if !study.single {
