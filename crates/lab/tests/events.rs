@@ -107,7 +107,7 @@ fn every_event_of_n_mnist_is_read() {
 #[test]
 fn folders_and_archives_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let event = |i: u8| [i % 34, i / 8, if i % 2 == 0 { 0x80 } else { 0 }, i, 7];
+    let event = |i: u8| [i % 34, i / 8, if i.is_multiple_of(2) { 0x80 } else { 0 }, i, 7];
     for part in ["Train", "Test"] {
         let mut files = Vec::new();
         for (digit, name) in [(7, "b"), (2, "a"), (7, "a")] {
