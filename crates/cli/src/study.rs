@@ -21,13 +21,8 @@ const REFRESH_SECONDS: u32 = 5;
 /// Train every condition and seed, measure, compare, and write the page that answers the question.
 #[derive(clap::Args)]
 pub struct Arguments {
-<<<<<<< HEAD
-    /// A study file, or the name of a built-in study: digits, digits-where, digits-further,
+    /// A study file, or the name of a built-in study: digits, digits-where, digits-further, digits-events,
     /// fashion-mnist, cifar10-small, cifar10, svhn.
-=======
-    /// A study file, or the name of a built-in study: digits, digits-where, digits-events, fashion-mnist, cifar10-small,
-    /// cifar10, svhn.
->>>>>>> data
     #[arg(value_name = "FILE|NAME", default_value = "digits")]
     study: String,
     /// Folder of the study; leaklab-study/NAME if not said. A study that is there goes on.
