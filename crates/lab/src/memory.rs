@@ -11,7 +11,7 @@ use leaklab_engine::{Architecture, LayerKind};
 /// Bytes of a weight.
 const WEIGHT: u64 = 4;
 /// Images that are run together, on each thread.
-const GROUP: u64 = 4;
+pub(crate) const GROUP: u64 = 4;
 /// Groups whose gradients are held at once.
 const WAVE: u64 = 16;
 
@@ -74,8 +74,7 @@ pub fn check_inference(
     check(what, needed, "choose a smaller network or fewer time_steps")
 }
 
-/// Refuses a training that does not fit: weights, gradients, optimiser, a checkpoint while it is written, and
-/// the traces of the images under way.
+/// Refuses a training that does not fit.
 pub fn check_training(
     architecture: &Architecture,
     optimiser: Optimiser,
@@ -83,6 +82,21 @@ pub fn check_training(
     batch: usize,
     threads: usize,
 ) -> Result<(), TooLarge> {
+    let needed = training(architecture, optimiser, time_steps, batch, threads);
+    let weights = architecture.parameter_count();
+    let what = format!("training the network {architecture} with {weights} weights");
+    check(what, needed, "choose a smaller network, fewer time_steps or a smaller batch")
+}
+
+/// Bytes of a training's large arrays: weights, gradients, optimiser, a checkpoint while it is written, and the
+/// traces of the images under way.
+pub fn training(
+    architecture: &Architecture,
+    optimiser: Optimiser,
+    time_steps: usize,
+    batch: usize,
+    threads: usize,
+) -> u64 {
     let weights = architecture.parameter_count() as u64;
     let moments = match optimiser {
         Optimiser::Sgd { momentum, .. } => u64::from(momentum != 0.0),
@@ -98,9 +112,7 @@ pub fn check_training(
         .sum();
     let gradients = convs.saturating_mul(WEIGHT).saturating_mul(groups.min(WAVE));
     let images = groups.min(threads as u64).saturating_mul(GROUP);
-    let needed = whole.saturating_add(gradients).saturating_add(traces(architecture, time_steps, images));
-    let what = format!("training the network {architecture} with {weights} weights");
-    check(what, needed, "choose a smaller network, fewer time_steps or a smaller batch")
+    whole.saturating_add(gradients).saturating_add(traces(architecture, time_steps, images))
 }
 
 /// Bytes of the traces of so many images: a bit for each neuron and step, and the input's two.

@@ -96,6 +96,16 @@ impl RunFolder {
         self.path.join("analysis")
     }
 
+    /// Stands where the run is trained and measured as its study wants it.
+    pub fn complete(&self) -> PathBuf {
+        self.path.join("complete")
+    }
+
+    /// Why the last attempt at the run in its study failed; not there if it did not.
+    pub fn failure(&self) -> PathBuf {
+        self.path.join("failed.txt")
+    }
+
     /// Makes the folder if need be, locks it and removes what a dead process left half-written. Fails where
     /// the folder cannot be written.
     pub fn lock(&self) -> Result<RunLock, RecordError> {

@@ -70,6 +70,9 @@ impl Progress {
             Event::NoMechanism(error) => {
                 return self.say(&mut state, &format!("where robustness comes from is not asked: {error}"));
             }
+            Event::Waiting { what, holder } => {
+                return self.advance(&mut state, &format!("waiting for {what}: {holder}"));
+            }
             Event::Theory | Event::Compared { .. } => return,
         };
         match stage {
@@ -95,7 +98,7 @@ impl Progress {
             Stage::Analysing(advance) => {
                 state.runs[*index].1 = advance.done as f64 / advance.total.max(1) as f64;
             }
-            Stage::Analysed => state.runs[*index].1 = 1.0,
+            Stage::Analysed => state.runs[*index] = (self.epochs as f64, 1.0),
         }
         self.advance(&mut state, &format!("{name}: {}", doing(stage)));
     }

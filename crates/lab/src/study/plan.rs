@@ -3,7 +3,7 @@
 use super::{StudyError, check};
 use crate::analysis::mechanism;
 use crate::bench::{self, BenchError};
-use crate::config::StudyConfig;
+use crate::config::{RunConfig, StudyConfig};
 use crate::run::load_dataset;
 use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
@@ -79,7 +79,6 @@ impl Plan {
             });
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
-        let passes = 1 + base.presentations * (1 + SEVERITIES * base.noise.len() as u64);
         let parameters = base.network.parameter_count() as u64;
         let copies = match base.optimiser() {
             Optimiser::Sgd { momentum: 0.0, .. } => 3,
@@ -90,13 +89,19 @@ impl Plan {
             config: config.clone(),
             train_images,
             test_images,
-            analysis_images: images * passes,
+            analysis_images: Self::analysis_images_of(base, test_images),
             mechanism_images: if base.mechanism { mechanism::planned_images(config, images) } else { 0 },
             threads,
             speed: measure(config, threads)?,
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             runs,
         })
+    }
+
+    /// Images that the analyses of a run show, of so many test images.
+    pub(super) fn analysis_images_of(run: &RunConfig, test_images: u64) -> u64 {
+        let images = run.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
+        images * (1 + run.presentations * (1 + SEVERITIES * run.noise.len() as u64))
     }
 
     /// Seconds of one epoch of one run, its evaluation included.
@@ -128,12 +133,14 @@ impl Plan {
     }
 
     /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so
-    /// whole runs are spread over the threads; a run of many hours has all threads, and the first result
-    /// comes sooner. No result depends on it.
+    /// whole runs are spread over the threads; a run of many hours has as many threads as it can use, and the
+    /// first result comes sooner. No result depends on it.
     pub fn lanes(&self) -> usize {
         const LONG: f64 = 1800.0;
         let longest = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
-        if longest * self.threads as f64 > LONG { 1 } else { self.threads.min(self.runs.len()).max(1) }
+        let long = longest * self.threads as f64 > LONG;
+        let lanes = if long { self.threads.div_ceil(self.most_threads()) } else { self.threads };
+        lanes.min(self.runs.len()).max(1)
     }
 }
 

@@ -13,12 +13,14 @@ mod session;
 pub use event::{Batch, Control, Event, Outcome, Summary};
 
 use crate::config::RunConfig;
+use crate::data::Dataset;
 use crate::memory;
 use crate::run::{self, RunError};
 use leaklab_engine::{InputError, NetworkError};
-use leaklab_record::{RecordError, RunFolder, manifest};
+use leaklab_record::{RecordError, RunFolder, RunLock, manifest};
 use session::Session;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What does not change a run's results.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,16 +102,14 @@ pub fn train(
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
-    let pool = threads(options.threads)?;
-    check_memory(config, &pool)?;
-    let dataset = run::load_dataset(config)?;
+    let ready = Ready::make(config, options)?;
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
     manifest::write(&folder.run_toml(), &config.to_toml())?;
-    Session::open(config.clone(), folder, lock, dataset, pool, options)?.run(report)
+    ready.go(folder, Arc::new(lock), options, report)
 }
 
 /// Continues a run from its last good checkpoint. A finished run is left as it is.
@@ -119,13 +119,64 @@ pub fn resume(
     report: &mut dyn FnMut(Event) -> Control,
 ) -> Result<Summary, TrainError> {
     let folder = RunFolder::open(run)?;
-    let mut config = run::read_config(&folder)?;
-    config.data_dir = options.data_dir.clone().or(config.data_dir);
-    let pool = threads(options.threads)?;
-    check_memory(&config, &pool)?;
-    let dataset = run::load_dataset(&config)?;
+    let ready = Ready::make(&config_of(&folder, options)?, options)?;
     let lock = folder.lock()?;
-    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
+    ready.go(folder, Arc::new(lock), options, report)
+}
+
+/// Trains a run whose folder this process has locked: from its last good checkpoint if it was begun, as
+/// `config` says if not.
+pub fn go_on(
+    config: &RunConfig,
+    folder: &RunFolder,
+    lock: &Arc<RunLock>,
+    options: &Options,
+    report: &mut dyn FnMut(Event) -> Control,
+) -> Result<Summary, TrainError> {
+    if folder.exists() {
+        let folder = RunFolder::open(folder.path())?;
+        return Ready::make(&config_of(&folder, options)?, options)?.go(
+            folder,
+            lock.clone(),
+            options,
+            report,
+        );
+    }
+    let ready = Ready::make(config, options)?;
+    manifest::write(&folder.run_toml(), &config.to_toml())?;
+    ready.go(folder.clone(), lock.clone(), options, report)
+}
+
+/// The settings of a run that was begun.
+fn config_of(folder: &RunFolder, options: &Options) -> Result<RunConfig, TrainError> {
+    let mut config = run::read_config(folder)?;
+    config.data_dir = options.data_dir.clone().or(config.data_dir);
+    Ok(config)
+}
+
+/// All that a training needs besides its folder.
+struct Ready {
+    config: RunConfig,
+    dataset: Dataset,
+    pool: rayon::ThreadPool,
+}
+
+impl Ready {
+    fn make(config: &RunConfig, options: &Options) -> Result<Self, TrainError> {
+        let pool = threads(options.threads)?;
+        check_memory(config, &pool)?;
+        Ok(Ready { config: config.clone(), dataset: run::load_dataset(config)?, pool })
+    }
+
+    fn go(
+        self,
+        folder: RunFolder,
+        lock: Arc<RunLock>,
+        options: &Options,
+        report: &mut dyn FnMut(Event) -> Control,
+    ) -> Result<Summary, TrainError> {
+        Session::open(self.config, folder, lock, self.dataset, self.pool, options)?.run(report)
+    }
 }
 
 fn check_memory(config: &RunConfig, pool: &rayon::ThreadPool) -> Result<(), memory::TooLarge> {

@@ -16,13 +16,14 @@ use leaklab_record::{
     Checkpoint, Header, Position, RecordError, RunFolder, RunLock, Tensor, checkpoint, health,
 };
 use rayon::ThreadPool;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A run being trained.
 pub(super) struct Session {
     pub(super) config: RunConfig,
     pub(super) folder: RunFolder,
-    lock: RunLock,
+    pub(super) lock: Arc<RunLock>,
     pub(super) dataset: Dataset,
     pub(super) pool: ThreadPool,
     pub(super) options: Options,
@@ -57,7 +58,7 @@ impl Session {
     pub(super) fn open(
         config: RunConfig,
         folder: RunFolder,
-        lock: RunLock,
+        lock: Arc<RunLock>,
         dataset: Dataset,
         pool: ThreadPool,
         options: &Options,
