@@ -282,7 +282,7 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         lanes => format!(", {lanes} runs at a time"),
     };
     println!(
-        "  time    about {} on {} thread{}{at_a_time} (from a short measurement)",
+        "  time    about {} on {} thread{}{at_a_time}, if the machine does nothing else (from a short training)",
         progress::duration(plan.seconds()),
         plan.threads,
         if plan.threads == 1 { "" } else { "s" }

@@ -153,7 +153,9 @@ impl Job<'_> {
             indices = ranges(unfinished),
             logs = self.folder.path().join("slurm").display(),
         );
-        self.script(&head, limit, needs, &["--run".into(), "\"$SLURM_ARRAY_TASK_ID\"".into()])
+        let task = ["--run".into(), "\"$SLURM_ARRAY_TASK_ID\"".into()];
+        // The last task of an array has the array's own number for its own: this name is one task's only.
+        self.script(&head, limit, needs, &task, "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}")
     }
 
     fn compare_script(&self, needs: &Resources) -> String {
@@ -167,10 +169,10 @@ impl Job<'_> {
             path = self.folder.path().join("slurm/compare.sh").display(),
             logs = self.folder.path().join("slurm").display(),
         );
-        self.script(&head, limit, needs, &["--compare".into()])
+        self.script(&head, limit, needs, &["--compare".into()], "$SLURM_JOB_ID")
     }
 
-    fn script(&self, head: &str, limit: u64, needs: &Resources, task: &[String]) -> String {
+    fn script(&self, head: &str, limit: u64, needs: &Resources, task: &[String], job: &str) -> String {
         let warning = WARNING.min(limit / 4);
         let name: String =
             self.plan.config.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -196,7 +198,8 @@ impl Job<'_> {
              trap 'warned=1; kill -USR1 \"$task\" 2>/dev/null' USR1 TERM\n\
              warned=1\n\
              while [ \"$warned\" = 1 ]; do warned=0; wait \"$task\"; code=$?; done\n\
-             if [ \"$code\" = {STOPPED} ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n\
+             # 138: the warning came before the task could listen to it.\n\
+             case $code in {STOPPED} | 138) scontrol requeue \"{job}\" ;; esac\n\
              exit \"$code\"\n",
             command = command.join(" "),
         )

@@ -6,6 +6,7 @@
 //! the same bytes.
 
 mod folder;
+mod measure;
 mod plan;
 mod resources;
 mod status;
@@ -13,7 +14,8 @@ mod together;
 mod work;
 
 pub use folder::{begin, check};
-pub use plan::{Plan, RunState, Speed};
+pub use measure::Speed;
+pub use plan::{Plan, RunState};
 pub use resources::Resources;
 pub use status::{RunStatus, State, Status};
 pub use work::{Event, Options, Stage, compare, run, run_one};
