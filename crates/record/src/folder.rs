@@ -116,7 +116,7 @@ impl RunFolder {
         let lock = match Lock::take(&path) {
             Ok(lock) => lock,
             Err(Refused::Held(holder)) => {
-                return Err(RecordError::Locked { path: self.path.clone(), holder: Box::new(holder) });
+                return Err(RecordError::Locked { path: self.path.clone(), holder });
             }
             Err(Refused::Io(source)) => return Err(RecordError::Io { path, action: refused, source }),
         };

@@ -84,7 +84,7 @@ pub struct Lock {
 #[derive(Debug)]
 pub enum Refused {
     /// Somebody else has it.
-    Held(Holder),
+    Held(Box<Holder>),
     /// The system refused.
     Io(io::Error),
 }
@@ -203,7 +203,7 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
     file::check_place(path)?;
     let Some((old, holder)) = look(path, now)? else { return Ok(Placed::Disturbed) };
     if !holder.stale {
-        return Err(Refused::Held(holder));
+        return Err(Refused::Held(Box::new(holder)));
     }
     // Only whoever holds the lock on replacing this one may replace it.
     let token_of =
@@ -332,7 +332,7 @@ mod tests {
 
     fn held(path: &Path) -> Holder {
         match Lock::take(path) {
-            Err(Refused::Held(holder)) => holder,
+            Err(Refused::Held(holder)) => *holder,
             other => panic!("{other:?}"),
         }
     }
