@@ -25,6 +25,10 @@ const FEWEST: usize = 8;
 /// Severity of the noises under which images are shown: the middle one.
 const SEVERITY: usize = 4;
 
+/// The system counts processor time in ticks of some milliseconds; a shorter time than this is taken from the
+/// clock on the wall.
+const TICKS: Duration = Duration::from_millis(30);
+
 /// Processor seconds per image, on one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed {
@@ -53,9 +57,10 @@ impl Clock {
     }
 
     fn seconds(&self) -> f64 {
+        let wall = self.begun.elapsed();
         match (self.ticks, Self::ticks()) {
-            (Some(before), Some(now)) => now.saturating_sub(before).as_secs_f64(),
-            _ => self.begun.elapsed().as_secs_f64(),
+            (Some(before), Some(now)) if wall > TICKS => now.saturating_sub(before).as_secs_f64(),
+            _ => wall.as_secs_f64(),
         }
     }
 }
