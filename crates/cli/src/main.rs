@@ -67,6 +67,20 @@ pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 #[error("{0}")]
 struct Usage(String);
 
+/// Work that was stopped where the same command goes on: exit code 75, `EX_TEMPFAIL` of `sysexits.h`, by which
+/// batch scripts know a job to be put back into the queue.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Stopped(String);
+
+/// Exit code of work that was stopped where the same command goes on.
+pub(crate) const STOPPED: u8 = 75;
+
+/// Makes an error of work that was stopped where the same command goes on.
+pub(crate) fn stopped(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+    Box::new(Stopped(sentence.to_string()))
+}
+
 /// Makes an error of wrong usage.
 pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
     Box::new(Usage(sentence.to_string()))
@@ -104,7 +118,11 @@ fn main() -> ExitCode {
         },
         Err(error) => {
             eprintln!("leaklab: {error}");
-            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            match () {
+                () if error.is::<Usage>() => ExitCode::from(2),
+                () if error.is::<Stopped>() => ExitCode::from(STOPPED),
+                () => ExitCode::FAILURE,
+            }
         }
     }
 }

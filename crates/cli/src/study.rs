@@ -1,15 +1,18 @@
 //! `leaklab study`: plan, progress and page; the work is in `leaklab_lab::study`.
 
+mod array;
 mod object;
 mod progress;
+mod slurm;
+mod status;
 
 use crate::interrupt::Interrupt;
-use crate::{Outcome, flags, usage};
+use crate::{Outcome, flags, stopped, usage};
 use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::StudyConfig;
 use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::Control;
-use leaklab_record::{Machine, StudyFolder};
+use leaklab_record::{Machine, RecordError, StudyFolder};
 use progress::Progress;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -40,6 +43,17 @@ pub struct Arguments {
     /// Print the plan and stop.
     #[arg(long)]
     dry_run: bool,
+    /// Do run K of the plan only, counted from 0, and leave the comparison to others: one task of a job array.
+    #[arg(long, value_name = "K", conflicts_with_all = ["dry_run", "watch", "compare", "status"])]
+    run: Option<usize>,
+    /// Compare the runs that are done and write the page; begin no run.
+    #[arg(long, conflicts_with_all = ["dry_run", "watch", "status"])]
+    compare: bool,
+    /// Print what is done, running, failed and missing, and how long the rest will take; change nothing.
+    #[arg(long, conflicts_with_all = ["dry_run", "watch"])]
+    status: bool,
+    #[command(flatten)]
+    slurm: slurm::Flags,
     /// Keep the page up to date while the study runs; open it, and it refreshes itself.
     #[arg(long)]
     watch: bool,
@@ -67,10 +81,19 @@ pub fn run(arguments: Arguments) -> Outcome {
     let folder = StudyFolder::at(&out);
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = arguments.threads.unwrap_or_else(all);
-    let plan = Plan::make(&config, &folder, threads).map_err(|error| match error {
-        StudyError::Other { .. } => usage(error),
-        error => error.into(),
-    })?;
+    if arguments.status {
+        return status::print(&config, &folder, arguments.json);
+    }
+    if let Some(index) = arguments.run {
+        return array::run(&arguments, &config, &folder, index, threads);
+    }
+    if arguments.compare {
+        return array::compare(&arguments, &config, &folder, threads);
+    }
+    let plan = Plan::make(&config, &folder, threads).map_err(refused)?;
+    if arguments.slurm.slurm || arguments.slurm.slurm_script {
+        return batch(&arguments, &plan, &out);
+    }
     match (arguments.json, arguments.dry_run) {
         (true, true) => println!("{}", object::plan(&plan, &folder)),
         (true, false) => {}
@@ -82,9 +105,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let begun = Instant::now();
     let silent = arguments.quiet || arguments.json;
-    let isa = arguments.isa.unwrap_or_else(Isa::best);
-    let options =
-        Options { command: command(&arguments), checkpoint_minutes: arguments.checkpoint_minutes, isa };
+    let options = arguments.options();
     let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let refresh = arguments.watch.then_some(REFRESH_SECONDS);
     let written = Mutex::new(None::<Instant>);
@@ -125,13 +146,13 @@ pub fn run(arguments: Arguments) -> Outcome {
         Err(error) => {
             // Whatever is there is shown, without a refresh that would wait for nothing.
             let _ = leaklab_report::study::write(folder.path(), None);
-            return Err(error.into());
+            return Err(refused(error));
         }
     }
     let page = leaklab_report::study::write(folder.path(), None)?;
     if arguments.json {
-        let mut object = object::done(&plan, &folder, &page, begun.elapsed())?;
-        object["machine"] = serde_json::json!(Machine::here(isa));
+        let mut object = object::done(&plan.config, &folder, &page, begun.elapsed())?;
+        object["machine"] = serde_json::json!(Machine::here(options.isa));
         println!("{object}");
         return Ok(());
     }
@@ -140,6 +161,60 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     println!("{}", page.display());
     Ok(())
+}
+
+/// Writes the scripts of a batch system, and submits them if asked.
+fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
+    let absolute =
+        |path: &std::path::Path| std::path::absolute(path).map_err(RecordError::io(path, "cannot be found"));
+    let folder = StudyFolder::at(absolute(out)?);
+    // The tasks may begin in any order and on any machine: every path is absolute.
+    let program =
+        std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
+    let study = std::path::Path::new(&arguments.study);
+    let study = if study.exists() { absolute(study)?.display().to_string() } else { arguments.study.clone() };
+    let mut words = vec![program.display().to_string()];
+    words.extend(words_of(arguments, &study).into_iter().skip(1));
+    words.extend(["--out".to_owned(), folder.path().display().to_string()]);
+    if let Some(data) = &arguments.data_dir {
+        words.extend(["--data-dir".to_owned(), absolute(data)?.display().to_string()]);
+    }
+    words.extend(["--checkpoint-minutes".to_owned(), arguments.checkpoint_minutes.to_string()]);
+    let job = slurm::Job { flags: &arguments.slurm, plan, folder: &folder, command: &words };
+    let scripts = job.write()?;
+    let jobs = if arguments.slurm.slurm { job.submit(&scripts)? } else { Vec::new() };
+    let paths: Vec<&PathBuf> = scripts.runs.iter().chain([&scripts.compare]).collect();
+    if arguments.json {
+        println!("{}", serde_json::json!({ "scripts": paths, "jobs": jobs }));
+        return Ok(());
+    }
+    for (i, path) in paths.iter().enumerate() {
+        match jobs.get(i) {
+            Some(job) => println!("job {job}: {}", path.display()),
+            None => println!("{}", path.display()),
+        }
+    }
+    if arguments.slurm.slurm && !arguments.quiet {
+        let out = slurm::quoted(&folder.path().to_string_lossy());
+        println!("How far it is: {} --out {out} --status", command(arguments));
+    }
+    Ok(())
+}
+
+/// What went wrong with a study, with the exit code that it has.
+fn refused(error: StudyError) -> Box<dyn std::error::Error> {
+    match error {
+        StudyError::Other { .. } | StudyError::NoSuchRun { .. } => usage(error),
+        StudyError::Interrupted => stopped(error),
+        error => error.into(),
+    }
+}
+
+impl Arguments {
+    fn options(&self) -> Options {
+        let isa = self.isa.unwrap_or_else(Isa::best);
+        Options { command: command(self), checkpoint_minutes: self.checkpoint_minutes, isa }
+    }
 }
 
 /// The flags that are settings.
@@ -166,7 +241,12 @@ fn toml_text(text: &str) -> String {
 
 /// The command that does the same study: everything that decides its results.
 fn command(arguments: &Arguments) -> String {
-    let mut words = vec!["leaklab".to_owned(), "study".to_owned(), arguments.study.clone()];
+    words_of(arguments, &arguments.study).iter().map(|word| slurm::quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of that command, with another name for the study file.
+fn words_of(arguments: &Arguments, study: &str) -> Vec<String> {
+    let mut words = vec!["leaklab".to_owned(), "study".to_owned(), study.to_owned()];
     if !arguments.tau.is_empty() {
         words.extend(["--tau".to_owned(), taus(&arguments.tau).join(",")]);
     }
@@ -176,11 +256,7 @@ fn command(arguments: &Arguments) -> String {
     for setting in &arguments.settings {
         words.extend(["--set".to_owned(), setting.clone()]);
     }
-    let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=.,/:+@".contains(c));
-    let quoted = words
-        .iter()
-        .map(|word| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) });
-    quoted.collect::<Vec<_>>().join(" ")
+    words
 }
 
 fn print_plan(plan: &Plan, folder: &StudyFolder) {
@@ -214,10 +290,18 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         lanes => format!(", {lanes} runs at a time"),
     };
     println!(
-        "  time    about {} on {} thread{}{at_a_time} (from a short measurement)",
+        "  time    about {} on {} thread{}{at_a_time}, if the machine does nothing else (from a short training)",
         progress::duration(plan.seconds()),
         plan.threads,
         if plan.threads == 1 { "" } else { "s" }
     );
+    if plan.threads > plan.most_threads() {
+        println!(
+            "  threads a training with batch {} can use {}, a group of four images each; with a larger batch it can use \
+             more",
+            base.batch,
+            plan.most_threads()
+        );
+    }
     println!("  disk    about {} MB in {}", (plan.bytes / 1_000_000).max(1), folder.path().display());
 }

@@ -159,8 +159,8 @@ fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
             Ok(())
         }
         train::Outcome::Interrupted => {
-            Err(format!("stopped after epoch {}; go on with `leaklab train --resume {run}`", summary.epochs)
-                .into())
+            let go_on = format!("go on with `leaklab train --resume {run}`");
+            Err(crate::stopped(format!("stopped after epoch {}; {go_on}", summary.epochs)))
         }
         train::Outcome::Diverged => {
             let reason = summary.notices.last().map_or("the run diverged", |notice| &notice.message);

@@ -1,81 +1,15 @@
 //! `leaklab study` as a user meets it: the plan, the last line, refusals, and a study that is killed again
 //! and again.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+mod studies;
 
-const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8C3-2P-24FC-10o\"\ntau = [30, inf]\n\
-    seeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\ntime_steps = 12\n\
-    noise = [\"gaussian/pixel\"]\n";
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use studies::{SMALL, assert_same, leaklab, output, results, small, text};
 
 const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
-
-fn leaklab(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leaklab"));
-    command.args(arguments);
-    command
-}
-
-fn output(arguments: &[&str]) -> Output {
-    leaklab(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A study file in a folder of its own.
-fn small() -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("small.toml");
-    fs::write(&file, SMALL).unwrap();
-    let file = file.to_string_lossy().into_owned();
-    (folder, file)
-}
-
-/// Everything that must come out the same: tables, metrics without their times, the page without its line of
-/// times.
-fn results(study: &Path) -> BTreeMap<PathBuf, String> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![study.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text = match name.as_str() {
-                "report.html" => {
-                    let text = fs::read_to_string(&path).unwrap();
-                    text.lines()
-                        .filter(|line| !line.starts_with("<p id=\"times\""))
-                        .collect::<Vec<_>>()
-                        .join("\n")
-                }
-                "metrics.jsonl" => {
-                    let text = fs::read_to_string(&path).unwrap();
-                    let lines = text.lines().map(|line| {
-                        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
-                        value["seconds"] = 0.into();
-                        value["images_per_second"] = 0.into();
-                        value.to_string()
-                    });
-                    lines.collect::<Vec<_>>().join("\n")
-                }
-                name if name.ends_with(".csv") || name.ends_with(".json") || name.ends_with(".toml") => {
-                    fs::read_to_string(&path).unwrap()
-                }
-                _ => continue,
-            };
-            found.insert(path.strip_prefix(study).unwrap().to_owned(), text);
-        }
-    }
-    found
-}
 
 #[test]
 fn killed_and_resumed_it_ends_with_the_same_bytes() {
@@ -104,11 +38,8 @@ fn killed_and_resumed_it_ends_with_the_same_bytes() {
     }
     let done = output(&arguments);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let (whole, broken) = (results(&whole), results(&broken));
-    assert_eq!(whole.keys().collect::<Vec<_>>(), broken.keys().collect::<Vec<_>>());
-    for (path, text) in &whole {
-        assert!(*text == broken[path], "{} differs", path.display());
-    }
+    assert_same(&whole, &broken);
+    let whole = results(&whole);
     for needed in ["report.html", "compare/claims.json", "runs/tau-30_seed-1/analysis/robustness.csv"] {
         assert!(whole.contains_key(Path::new(needed)), "{needed}");
     }

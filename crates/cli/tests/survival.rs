@@ -253,7 +253,7 @@ fn ctrl_c_stops_where_it_can_be_resumed() {
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(75), "{}", said(&output));
     assert!(said(&output).contains("leaklab train --resume"), "{}", said(&output));
     succeed(&mut resume(&stopped));
     assert_same(&alone, &stopped);

@@ -11,7 +11,7 @@ use leaklab_engine::{Architecture, LayerKind};
 /// Bytes of a weight.
 const WEIGHT: u64 = 4;
 /// Images that are run together, on each thread.
-const GROUP: u64 = 4;
+pub(crate) const GROUP: u64 = 4;
 /// Groups whose gradients are held at once.
 const WAVE: u64 = 16;
 

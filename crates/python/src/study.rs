@@ -140,6 +140,9 @@ fn value(event: &Event) -> Option<Value> {
             value["run"] = (*name).into();
             Some(value)
         }
+        Event::Waiting { what, holder } => {
+            Some(json!({ "event": "waiting", "for": what, "holder": holder.to_string() }))
+        }
         Event::Theory => Some(json!({ "event": "theory" })),
         Event::Mechanism(advance) => Some(analysing("mechanism", advance)),
         Event::NoMechanism(error) => Some(json!({ "event": "notice", "message": error.to_string() })),

@@ -1,27 +1,32 @@
 //! Writing a file so that a reader sees the old bytes or the new ones, never half of either.
 //!
 //! Until it is complete, a file grows under a name of its own beside its place: `NAME.16 hexadecimal
-//! digits.partial`. No two writers share such a name, whether they are processes or threads. The writer holds
-//! the system's lock on the file; whoever gets that lock knows that the writer is dead, and may remove what
-//! it left ([`sweep`]).
+//! digits.partial`. No two writers share such a name, whether they are processes or threads. The first eight
+//! digits are the machine's, the others random. The writer holds the system's lock on the file; whoever gets
+//! that lock on the same machine knows that the writer is dead, and may remove what it left ([`sweep`]).
+//! Between machines such locks tell nothing, so what another machine left is removed when it is a day old.
 //!
 //! Only regular files are replaced: a device is not, and a symbolic link is neither followed nor replaced.
 
 use crate::file;
+use crate::process::Process;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Ending of a file that is not complete.
 pub const PARTIAL: &str = "partial";
+/// Age at which what another machine left half-written is removed.
+const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 
 /// Writes `bytes` to `path` atomically: into a temporary file beside it, synced, then renamed over it.
 /// On an error the temporary file is removed and whatever stood at `path` is untouched.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file::check_place(path)?;
-    sweep_names(path.parent(), |name| target_of(name) == path.file_name().and_then(|name| name.to_str()));
+    let own = path.file_name().and_then(|name| name.to_str());
+    sweep_names(path.parent(), |name| partial_of(name).is_some_and(|(target, _)| Some(target) == own));
     let (partial, mut file) = create(path)?;
     let result =
         file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
@@ -40,19 +45,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Removes from a folder what writers that are dead left half-written. What cannot be removed stays.
 pub fn sweep(folder: &Path) {
-    sweep_names(Some(folder), |name| target_of(name).is_some());
+    sweep_names(Some(folder), |name| partial_of(name).is_some());
 }
 
 /// A new file to write into, beside `path`, locked for as long as it is open.
-fn create(path: &Path) -> io::Result<(PathBuf, File)> {
+pub(crate) fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     let name =
         path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
     loop {
-        // Random keys; the rest sets a forked process apart, which has the same keys.
-        let random =
-            RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()));
         let mut partial = name.to_os_string();
-        partial.push(format!(".{random:016x}.{PARTIAL}"));
+        partial.push(format!(".{}{:08x}.{PARTIAL}", Process::this().machine_digits(), random() as u32));
         let partial = path.with_file_name(partial);
         let file = match File::options().write(true).create_new(true).open(&partial) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -68,17 +70,29 @@ fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// The name of the file that a temporary file was to become; `None` if the name is not one of [`create`].
-fn target_of(name: &str) -> Option<&str> {
-    let (target, random) = name.strip_suffix(PARTIAL)?.strip_suffix('.')?.rsplit_once('.')?;
-    (random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit())).then_some(target)
+/// A number that no other process, thread or call gets.
+pub(crate) fn random() -> u64 {
+    // Random keys; the rest sets a forked process apart, which has the same keys.
+    RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()))
+}
+
+/// The name of the file that a temporary file was to become, and the digits of the writer's machine; `None`
+/// if the name is not one of [`create`].
+pub(crate) fn partial_of(name: &str) -> Option<(&str, &str)> {
+    let (target, digits) = name.strip_suffix(PARTIAL)?.strip_suffix('.')?.rsplit_once('.')?;
+    (digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| (target, &digits[..8]))
 }
 
 fn sweep_names(folder: Option<&Path>, wanted: impl Fn(&str) -> bool) {
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(entries) = fs::read_dir(folder) else { return };
+    let here = Process::this().machine_digits();
     for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(&wanted) {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| wanted(name)) else { continue };
+        let ours = partial_of(name).is_some_and(|(_, machine)| machine == here);
+        let age = || entry.metadata().and_then(|found| found.modified()).ok()?.elapsed().ok();
+        if ours || age().is_some_and(|age| age > FORGOTTEN) {
             remove_if_dead(&entry.path());
         }
     }
@@ -88,7 +102,8 @@ fn sweep_names(folder: Option<&Path>, wanted: impl Fn(&str) -> bool) {
 pub(crate) fn remove_if_dead(path: &Path) {
     let regular = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     if regular
-        && let Ok(file) = File::open(path)
+        // For writing, without which NFS gives no exclusive lock.
+        && let Ok(file) = File::options().write(true).open(path)
         && file.try_lock().is_ok()
     {
         let _ = fs::remove_file(path);
@@ -130,18 +145,27 @@ mod tests {
     fn the_dead_are_swept_and_the_living_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let left = ["a.csv.0123456789abcdef.partial", "b.csv.0123456789abcdef.partial"];
+        let here = Process::this().machine_digits();
+        let left = ["a", "b"].map(|name| format!("{name}.csv.{here}89abcdef.partial"));
         left.iter().for_each(|name| fs::write(path(name), "half").unwrap());
+        // What another machine writes is left alone, until it is certain that nobody writes it any more.
+        let digits = if here == "01234567" { "11234567" } else { "01234567" };
+        let [elsewhere, forgotten] =
+            ["89abcdef", "00000000"].map(|random| format!("a.csv.{digits}{random}.partial"));
+        fs::write(path(&elsewhere), "half").unwrap();
+        let file = File::create(path(&forgotten)).unwrap();
+        file.set_modified(SystemTime::now() - 2 * FORGOTTEN).unwrap();
+        drop(file);
         // A download keeps its half file to go on with.
         fs::write(path("data.gz.partial"), "half").unwrap();
         let (alive, _file) = create(&path("a.csv")).unwrap();
         let alive = alive.file_name().unwrap().to_str().unwrap();
         write(&path("a.csv"), b"whole").unwrap();
-        let mut expected = vec!["a.csv", alive, left[1], "data.gz.partial"];
+        let mut expected = vec!["a.csv", alive, &left[1], &elsewhere, "data.gz.partial"];
         expected.sort();
         assert_eq!(names(folder.path()), expected);
         sweep(folder.path());
-        let mut expected = vec!["a.csv", alive, "data.gz.partial"];
+        let mut expected = vec!["a.csv", alive, &elsewhere, "data.gz.partial"];
         expected.sort();
         assert_eq!(names(folder.path()), expected);
     }

@@ -166,7 +166,8 @@ impl Checkpoint {
 
     /// Makes this the run's checkpoint and what was the checkpoint the previous one. At every moment at least
     /// one of the two is complete.
-    pub fn save(&self, folder: &RunFolder, _lock: &RunLock) -> Result<(), RecordError> {
+    pub fn save(&self, folder: &RunFolder, lock: &RunLock) -> Result<(), RecordError> {
+        lock.check()?;
         let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
         if path.is_file() {
             let link = previous.with_extension(atomic::PARTIAL);

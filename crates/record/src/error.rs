@@ -1,5 +1,6 @@
 //! Why a record could not be read or written, in one sentence that names the file and the remedy.
 
+use crate::lock::Holder;
 use std::path::{Path, PathBuf};
 
 /// Why a run's files could not be read or written.
@@ -12,9 +13,22 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Another process works in the folder.
-    #[error("{}: another leaklab process is working in this run; wait for it or choose another --out", path.display())]
+    #[error(
+        "{}: another leaklab process is working here ({holder}); wait for it or choose another --out", path.display()
+    )]
     Locked {
         /// The folder.
+        path: PathBuf,
+        /// Who it is.
+        holder: Box<Holder>,
+    },
+    /// Another process has taken over what this one worked at.
+    #[error(
+        "{}: this process was halted for so long that another one took over its work; nothing was lost, and this \
+         process stops", path.display()
+    )]
+    LockLost {
+        /// The lock.
         path: PathBuf,
     },
     /// The system refused to read or write.

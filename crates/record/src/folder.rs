@@ -1,11 +1,10 @@
-//! The folder of one run: which file is where, and the lock that keeps two processes out of it.
-//!
-//! The lock is the system's own lock on an open file, so a process that was killed leaves nothing to clean
-//! up.
+//! The folder of one run: which file is where, and the lock that keeps two processes out of it, on one
+//! machine or several ([`crate::lock`]).
 
 use crate::error::RecordError;
+use crate::lock::{self, Holder, Lock, Refused};
 use crate::{atomic, file};
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folder of one run.
@@ -102,32 +101,52 @@ impl RunFolder {
         self.path.join("analysis")
     }
 
+    /// Stands where the run is trained and measured as its study wants it.
+    pub fn complete(&self) -> PathBuf {
+        self.path.join("complete")
+    }
+
+    /// Why the last attempt at the run in its study failed; not there if it did not.
+    pub fn failure(&self) -> PathBuf {
+        self.path.join("failed.txt")
+    }
+
     /// Makes the folder if need be, locks it and removes what a dead process left half-written. Fails where
     /// the folder cannot be written.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
         let refused = "cannot be written; choose a folder that can";
         fs::create_dir_all(&self.path).map_err(RecordError::io(&self.path, refused))?;
-        let path = self.path.join("lock");
-        let file = file::open_for_writing(&path, File::options().write(true))
-            .map_err(RecordError::io(&path, refused))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(RecordError::Locked { path: self.path.clone() }),
-            // A file system without locks: one process at a time is then up to the user.
-            Err(TryLockError::Error(e)) if e.kind() == std::io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(source)) => {
-                return Err(RecordError::Io { path, action: "cannot be locked", source });
+        let path = self.lock_file();
+        file::check_place(&path).map_err(RecordError::io(&path, refused))?;
+        let lock = match Lock::take(&path) {
+            Ok(lock) => lock,
+            Err(Refused::Held(holder)) => {
+                return Err(RecordError::Locked { path: self.path.clone(), holder });
             }
-        }
+            Err(Refused::Io(source)) => return Err(RecordError::Io { path, action: refused, source }),
+        };
         self.sweep();
-        // Under the lock no other process writes a checkpoint: whatever has the ending is left over.
+        // Under the lock no other process writes a checkpoint: a rotation that was not completed is left over.
         let entries = fs::read_dir(&self.path).map_err(RecordError::io(&self.path, "cannot be read"))?;
         for path in entries.flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|ending| ending == atomic::PARTIAL) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let partial = path.extension().is_some_and(|ending| ending == atomic::PARTIAL);
+            if partial && atomic::partial_of(name).is_none() {
                 atomic::remove_if_dead(&path);
             }
         }
-        Ok(RunLock { _file: file })
+        Ok(RunLock { lock })
+    }
+
+    /// Who works in the folder, if anybody does; whoever has ended does not count.
+    pub fn worker(&self) -> Result<Option<Holder>, RecordError> {
+        let path = self.lock_file();
+        let holder = lock::holder(&path).map_err(RecordError::io(&path, "cannot be read"))?;
+        Ok(holder.filter(|holder| !holder.stale))
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.path.join("lock")
     }
 
     /// Removes what processes that are dead left half-written, here and under `analysis`.
@@ -143,12 +162,20 @@ impl RunFolder {
 /// The right to write into a run folder, given back when dropped or when the process ends.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    lock: Lock,
+}
+
+impl RunLock {
+    /// Fails if another process took over because this one was halted for too long.
+    pub fn check(&self) -> Result<(), RecordError> {
+        self.lock.check()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Process;
 
     #[test]
     fn keeps_others_out_until_dropped() {
@@ -165,7 +192,8 @@ mod tests {
     fn whatever_opens_a_run_sweeps_it() {
         let parent = tempfile::tempdir().unwrap();
         let folder = RunFolder::at(parent.path());
-        let (passes, ending) = (folder.analysis().join("passes"), "0123456789abcdef.partial");
+        let passes = folder.analysis().join("passes");
+        let ending = format!("{}89abcdef.partial", Process::this().machine_digits());
         fs::create_dir_all(&passes).unwrap();
         fs::write(folder.run_toml(), "").unwrap();
         let left =

@@ -1,7 +1,7 @@
 //! A study for programs: its plan, and what came of it, as JSON. Numbers are read from the study's own files,
 //! so a program is told what the page shows.
 
-use leaklab_lab::config::RunConfig;
+use leaklab_lab::config::{RunConfig, StudyConfig};
 use leaklab_lab::study::Plan;
 use leaklab_record::tables::{AnswerRow, ClaimRow, WhyRow};
 use leaklab_record::{RecordError, Row, Rows, StudyFolder, TableError, metrics};
@@ -33,26 +33,16 @@ pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
 
 /// What came of it.
 pub fn done(
-    plan: &Plan,
+    config: &StudyConfig,
     folder: &StudyFolder,
     page: &Path,
     took: Duration,
 ) -> Result<Value, Box<dyn std::error::Error>> {
-    let runs: Result<Vec<Value>, RecordError> = plan
-        .config
-        .runs()
-        .iter()
-        .map(|config| {
-            let epochs = metrics::read(&folder.run(&config.key()).metrics())?;
-            let last = epochs.last();
-            let mut run = run(config, folder, last.map_or(0, |epoch| epoch.epoch));
-            run["test_accuracy"] = last.and_then(|epoch| epoch.test_accuracy).into();
-            Ok(run)
-        })
-        .collect();
+    let runs: Result<Vec<Value>, RecordError> =
+        config.runs().iter().map(|config| run_of(config, folder)).collect();
     Ok(json!({
         "report": page,
-        "study": plan.config.name,
+        "study": config.name,
         "folder": folder.path(),
         "runs": runs?,
         "answer": objects::<AnswerRow>(&folder.compare())?.into_iter().next(),
@@ -60,6 +50,15 @@ pub fn done(
         "why": objects::<WhyRow>(&folder.compare())?,
         "seconds": took.as_secs_f64(),
     }))
+}
+
+/// What came of a run.
+pub fn run_of(config: &RunConfig, folder: &StudyFolder) -> Result<Value, RecordError> {
+    let epochs = metrics::read(&folder.run(&config.key()).metrics())?;
+    let last = epochs.last();
+    let mut run = run(config, folder, last.map_or(0, |epoch| epoch.epoch));
+    run["test_accuracy"] = last.and_then(|epoch| epoch.test_accuracy).into();
+    Ok(run)
 }
 
 fn run(config: &RunConfig, folder: &StudyFolder, epochs: u64) -> Value {

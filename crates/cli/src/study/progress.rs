@@ -1,7 +1,7 @@
 //! How far a study has come: one bar over everything on a terminal, a line now and then elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use leaklab_lab::study::{Event, Plan, Stage};
+use leaklab_lab::study::{Event, Plan, RunState, Stage};
 use leaklab_lab::train;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,8 @@ const LINE_SECONDS: u64 = 20;
 
 /// Shows a study's events; several runs may report at once.
 pub struct Progress {
-    epochs: u64,
-    epoch_seconds: f64,
-    analysis_seconds: f64,
+    /// Of each run: epochs planned, and planned processor seconds of an epoch and of the analyses.
+    planned: Vec<(u64, f64, f64)>,
     mechanism_seconds: f64,
     /// Planned seconds that were already done when this process began.
     before: f64,
@@ -36,8 +35,15 @@ struct State {
 impl Progress {
     /// Nothing done yet but what the plan found.
     pub fn new(plan: &Plan, quiet: bool) -> Self {
-        let runs: Vec<(f64, f64)> = plan.runs.iter().map(|run| (run.epochs as f64, 0.0)).collect();
-        let before = runs.iter().map(|run| run.0 * plan.epoch_seconds()).sum();
+        let analysed = |run: &RunState| if run.complete { 1.0 } else { 0.0 };
+        let runs: Vec<(f64, f64)> = plan.runs.iter().map(|run| (run.epochs as f64, analysed(run))).collect();
+        let planned: Vec<(u64, f64, f64)> = plan
+            .runs
+            .iter()
+            .map(|run| (run.planned, plan.epoch_seconds(run), plan.analysis_seconds(run)))
+            .collect();
+        let before = done_of(&runs, &planned);
+        let to_do = plan.runs.iter().map(|run| plan.run_seconds(run)).sum::<f64>() + plan.mechanism_seconds();
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style = ProgressStyle::with_template("{bar:32} {percent:>3} % {msg}");
             let bar = ProgressBar::new(1000);
@@ -45,12 +51,10 @@ impl Progress {
             bar
         });
         Progress {
-            epochs: plan.config.base.epochs,
-            epoch_seconds: plan.epoch_seconds(),
-            analysis_seconds: plan.analysis_seconds(),
+            planned,
             mechanism_seconds: plan.mechanism_seconds(),
             before,
-            total: before + plan.seconds(),
+            total: before + to_do,
             begun: Instant::now(),
             quiet,
             state: Mutex::new(State { runs, mechanism: 0.0, bar, said: Instant::now() }),
@@ -70,6 +74,9 @@ impl Progress {
             Event::NoMechanism(error) => {
                 return self.say(&mut state, &format!("where robustness comes from is not asked: {error}"));
             }
+            Event::Waiting { what, holder } => {
+                return self.advance(&mut state, &format!("waiting for {what}: {holder}"));
+            }
             Event::Theory | Event::Compared { .. } => return,
         };
         match stage {
@@ -87,7 +94,7 @@ impl Progress {
             }
             Stage::Training(_) => {}
             Stage::Trained(summary) => {
-                state.runs[*index].0 = self.epochs as f64;
+                state.runs[*index].0 = self.planned[*index].0 as f64;
                 let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy = last.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
                 self.say(&mut state, &format!("{name}: {} epochs trained{accuracy}", summary.epochs));
@@ -95,15 +102,13 @@ impl Progress {
             Stage::Analysing(advance) => {
                 state.runs[*index].1 = advance.done as f64 / advance.total.max(1) as f64;
             }
-            Stage::Analysed => state.runs[*index].1 = 1.0,
+            Stage::Analysed => state.runs[*index] = (self.planned[*index].0 as f64, 1.0),
         }
         self.advance(&mut state, &format!("{name}: {}", doing(stage)));
     }
 
     fn advance(&self, state: &mut State, doing: &str) {
-        let of_runs: f64 =
-            state.runs.iter().map(|r| r.0 * self.epoch_seconds + r.1 * self.analysis_seconds).sum();
-        let done = of_runs + state.mechanism * self.mechanism_seconds;
+        let done = done_of(&state.runs, &self.planned) + state.mechanism * self.mechanism_seconds;
         let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };
         let here = done - self.before;
         let elapsed = self.begun.elapsed().as_secs_f64();
@@ -148,6 +153,11 @@ impl Progress {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Planned processor seconds of what is done.
+fn done_of(runs: &[(f64, f64)], planned: &[(u64, f64, f64)]) -> f64 {
+    runs.iter().zip(planned).map(|(done, (_, epoch, analyses))| done.0 * epoch + done.1 * analyses).sum()
 }
 
 fn warn(state: &State, text: &str) {

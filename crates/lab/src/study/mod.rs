@@ -1,17 +1,24 @@
 //! A whole study: every condition and seed trained, measured and compared, in one folder, to be stopped and
 //! gone on with at any moment.
 //!
-//! The folder is the state. A run goes on from its checkpoint, an analysis from the passes it kept, and the
+//! The folder is the state, and all that several processes at one study share. A run goes on from its checkpoint, an analysis from the passes it kept, and the
 //! comparison reads tables only, so doing a study again does what is missing and nothing else, and ends with
 //! the same bytes.
 
 mod folder;
+mod measure;
 mod plan;
+mod resources;
+mod status;
+mod together;
 mod work;
 
 pub use folder::{begin, check};
-pub use plan::{Plan, RunState, Speed};
-pub use work::{Event, Options, Stage, run};
+pub use measure::Speed;
+pub use plan::{Plan, RunState};
+pub use resources::Resources;
+pub use status::{RunStatus, State, Status};
+pub use work::{Event, Options, Stage, compare, run, run_one};
 
 use crate::analysis::AnalysisError;
 use crate::bench::BenchError;
@@ -58,6 +65,14 @@ pub enum StudyError {
     /// The speed could not be measured.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// There is no run of that number.
+    #[error("the study has no run {index}: its runs are numbered from 0 to {last}")]
+    NoSuchRun {
+        /// The number that was asked for.
+        index: usize,
+        /// The last run's.
+        last: usize,
+    },
     /// The watcher asked to stop.
     #[error("stopped; the same command goes on from here")]
     Interrupted,

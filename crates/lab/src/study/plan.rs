@@ -1,22 +1,21 @@
 //! What a study has to do, how long that will take on this machine, and what it will leave on disk.
 
+use super::measure::{Speed, measure};
 use super::{StudyError, check};
 use crate::analysis::mechanism;
-use crate::bench::{self, BenchError};
 use crate::config::{RunConfig, StudyConfig};
 use crate::data::location;
 use crate::memory;
 use crate::run::{RunError, load_pinned};
-use leaklab_engine::Isa;
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_record::{StudyFolder, metrics};
 
 /// Severities of a noise that the robustness analysis applies.
 const SEVERITIES: u64 = 8;
-/// Images of the mini-batch that is timed.
-const TIMED_IMAGES: usize = 8;
 /// Bytes of a run's tables and logs, and of the page: roughly, and small beside a checkpoint of any size.
 const TABLE_BYTES: u64 = 3_000_000;
+/// Processor seconds of the theory's tables, roughly; they are the same for every study.
+const THEORY_SECONDS: f64 = 5.0;
 
 /// How far a run has come.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,15 +28,10 @@ pub struct RunState {
     pub epochs: u64,
     /// Whether it is trained only to see whether it learns.
     pub probe: bool,
-}
-
-/// Seconds per image, on all threads together.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed {
-    /// Training.
-    pub train: f64,
-    /// Inference.
-    pub infer: f64,
+    /// Whether it is trained and measured.
+    pub complete: bool,
+    /// Measured speed of its condition.
+    pub speed: Speed,
 }
 
 /// What a study has to do.
@@ -57,14 +51,14 @@ pub struct Plan {
     pub mechanism_images: u64,
     /// Threads at work.
     pub threads: usize,
-    /// Measured speed.
-    pub speed: Speed,
+    /// Whether the theory's tables are there.
+    theory: bool,
     /// Bytes on disk in the end.
     pub bytes: u64,
 }
 
 impl Plan {
-    /// Looks at the folder and the data set, and measures the machine's speed on a few images.
+    /// Looks at the folder and the data set, and measures the speed of each condition on some of its images.
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
         check(folder, config)?;
         let mut config = config.clone();
@@ -82,18 +76,24 @@ impl Plan {
                 .map_err(RunError::from)?;
         }
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
+        let conditions: Vec<RunConfig> =
+            config.conditions.iter().map(|condition| condition.run.clone()).collect();
+        let speeds = measure(&conditions, &dataset, threads)?;
         let mut runs = Vec::new();
         for run in config.runs() {
+            let key = run.key();
+            let place = config.conditions.iter().position(|condition| condition.name == key.condition);
             let epochs = metrics::read(&folder.run(&run.key()).metrics())?;
             runs.push(RunState {
                 name: run.folder_name(),
                 planned: run.epochs,
                 probe: run.probe,
+                complete: folder.run(&key).complete().is_file(),
+                speed: speeds[place.unwrap_or(0)],
                 epochs: epochs.last().map_or(0, |epoch| epoch.epoch),
             });
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
-        let passes = 1 + base.presentations * (1 + SEVERITIES * base.noise.len() as u64);
         let parameters = base.network.parameter_count() as u64;
         let copies = match base.optimiser() {
             Optimiser::Sgd { momentum: 0.0, .. } => 3,
@@ -103,53 +103,74 @@ impl Plan {
         Ok(Plan {
             train_images,
             test_images,
-            analysis_images: images * passes,
+            analysis_images: Self::analysis_images_of(base, test_images),
             mechanism_images: if base.mechanism { mechanism::planned_images(&config, images) } else { 0 },
             threads,
-            speed: measure(&config, threads)?,
+            theory: folder.theory().join("complete").is_file(),
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             runs,
             config,
         })
     }
 
-    /// Seconds of one epoch of one run, its evaluation included.
-    pub fn epoch_seconds(&self) -> f64 {
-        let evaluated = 1.0 / self.config.base.evaluate_every as f64;
-        self.train_images as f64 * self.speed.train + evaluated * self.test_images as f64 * self.speed.infer
+    /// Images that the analyses of a run show, of so many test images.
+    pub(super) fn analysis_images_of(run: &RunConfig, test_images: u64) -> u64 {
+        let images = run.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
+        images * (1 + run.presentations * (1 + SEVERITIES * run.noise.len() as u64))
     }
 
-    /// Seconds of the analyses of one run.
-    pub fn analysis_seconds(&self) -> f64 {
-        self.analysis_images as f64 * self.speed.infer
+    /// Processor seconds of one epoch of a run, its evaluation included.
+    pub fn epoch_seconds(&self, run: &RunState) -> f64 {
+        let base = &self.config.base;
+        let evaluated = self.test_images + (base.evaluate_train_images as u64).min(self.train_images);
+        let evaluation = evaluated as f64 * run.speed.infer / base.evaluate_every as f64;
+        self.train_images as f64 * run.speed.train + evaluation
     }
 
-    /// Seconds that a run still needs.
+    /// Processor seconds of the analyses of a run.
+    pub fn analysis_seconds(&self, run: &RunState) -> f64 {
+        if run.probe { 0.0 } else { self.analysis_images as f64 * run.speed.noisy }
+    }
+
+    /// Processor seconds that a run still needs.
     pub fn run_seconds(&self, run: &RunState) -> f64 {
-        let epochs = run.planned.saturating_sub(run.epochs);
-        let analyses = if run.probe { 0.0 } else { self.analysis_seconds() };
-        epochs as f64 * self.epoch_seconds() + analyses
+        if run.complete {
+            return 0.0;
+        }
+        run.planned.saturating_sub(run.epochs) as f64 * self.epoch_seconds(run) + self.analysis_seconds(run)
     }
 
-    /// Seconds of the question where robustness comes from.
+    /// Processor seconds of the question where robustness comes from.
     pub fn mechanism_seconds(&self) -> f64 {
-        self.mechanism_images as f64 * self.speed.infer
+        let noisy = self.runs.iter().map(|run| run.speed.noisy).sum::<f64>() / self.runs.len().max(1) as f64;
+        self.mechanism_images as f64 * noisy
     }
 
-    /// Seconds that the study still needs, as far as a short measurement can tell.
+    /// Seconds that the study still needs on this machine if it does nothing else, as far as a short
+    /// measurement can tell.
     pub fn seconds(&self) -> f64 {
-        self.runs.iter().map(|run| self.run_seconds(run)).sum::<f64>() + self.mechanism_seconds()
+        let runs = self.runs.iter().map(|run| self.run_seconds(run)).sum::<f64>();
+        let lanes = self.lanes();
+        let together = lanes as f64 * self.speedup(self.threads / lanes);
+        let theory = if self.theory { 0.0 } else { THEORY_SECONDS };
+        theory + runs / together + self.mechanism_seconds() / self.threads as f64
+    }
+
+    /// How much faster a training is on so many threads than on one: groups of images are done in rounds.
+    fn speedup(&self, threads: usize) -> f64 {
+        let groups = self.most_threads();
+        groups as f64 / groups.div_ceil(threads.clamp(1, groups)) as f64
     }
 
     /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so
-    /// whole runs are spread over the threads; a run of many hours has all threads, and the first result
-    /// comes sooner. Never more than fit into memory together. No result depends on it.
+    /// whole runs are spread over the threads; a run of many hours has as many threads as it can use, and the
+    /// first result comes sooner. Never more than fit into memory together. No result depends on it.
     pub fn lanes(&self) -> usize {
         const LONG: f64 = 1800.0;
         let longest = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
-        let wanted =
-            if longest * self.threads as f64 > LONG { 1 } else { self.threads.min(self.runs.len()).max(1) };
-        self.lanes_within(wanted, memory::available())
+        let long = longest > LONG;
+        let lanes = if long { self.threads.div_ceil(self.most_threads()) } else { self.threads };
+        self.lanes_within(lanes.min(self.runs.len()).max(1), memory::available())
     }
 
     /// At most `wanted` runs at a time, and no more than `available` bytes have room for; one at least, which
@@ -175,27 +196,6 @@ fn training_memory(run: &RunConfig, threads: usize) -> u64 {
     memory::training(&run.network, run.optimiser(), run.time_steps, run.batch, threads)
 }
 
-/// Times the untrained network on a few pictures.
-fn measure(config: &StudyConfig, threads: usize) -> Result<Speed, StudyError> {
-    let base = &config.base;
-    let network = base.initial_network().map_err(BenchError::from)?;
-    let settings = bench::Settings {
-        time_steps: base.time_steps,
-        batch: TIMED_IMAGES.max(threads),
-        threads,
-        repeats: 2,
-        isa: Isa::best(),
-        dropout: base.dropout,
-        train: true,
-    };
-    let report = bench::run(&network, &settings, &[])?;
-    let encode = report.encode_seconds_per_image / threads as f64;
-    Ok(Speed {
-        train: report.train.map_or(0.0, |timing| timing.seconds_per_image) + encode,
-        infer: report.infer.seconds_per_image + encode,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,7 +211,7 @@ mod tests {
             analysis_images: 0,
             mechanism_images: 0,
             threads: 8,
-            speed: Speed { train: 1e-3, infer: 1e-3 },
+            theory: false,
             bytes: 0,
             config,
         };

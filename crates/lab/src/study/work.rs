@@ -1,21 +1,28 @@
 //! The work of a study: runs spread over lanes, each trained and then measured; after each, the comparison
 //! anew.
+//!
+//! Several processes, on one machine or many, may work at one study. Its folder is all that they share: a run
+//! belongs to whoever holds the lock on its folder, and whoever has the lock on the study's folder writes what
+//! the runs have in common. A process that finds nothing to do waits for the others, and takes over what one
+//! of them leaves behind when it dies.
 
 use super::plan::Plan;
 use super::{StudyError, begin, check};
-use crate::analysis::compare::{CompareError, compare_folders};
 use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
-use crate::config::RunConfig;
+use crate::config::{RunConfig, StudyConfig};
 use crate::run::Weights;
-use crate::theory_tables;
 use crate::train::{self, Control};
 use leaklab_engine::{Isa, LeakChange};
-use leaklab_record::{RecordError, StudyFolder};
+use leaklab_record::lock::Holder;
+use leaklab_record::{RecordError, RunFolder, RunLock, StudyFolder, atomic};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at what other processes do.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// What does not change a study's results.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +44,7 @@ pub enum Stage<'a> {
     Trained(&'a train::Summary),
     /// An analysis has come this far.
     Analysing(&'a Advance),
-    /// All analyses are done.
+    /// All analyses are done, here or by another process.
     Analysed,
 }
 
@@ -52,6 +59,13 @@ pub enum Event<'a> {
         name: &'a str,
         /// What happened.
         stage: Stage<'a>,
+    },
+    /// Another process works at something that this one needs.
+    Waiting {
+        /// What it is, such as the name of a run.
+        what: &'a str,
+        /// The other process.
+        holder: &'a Holder,
     },
     /// The theory's tables are written.
     Theory,
@@ -69,56 +83,123 @@ pub enum Event<'a> {
 /// Who is told what happens, and answers whether to go on.
 pub type Watcher<'a> = dyn Fn(&Event) -> Control + Sync + 'a;
 
-/// Does what a study still needs.
+/// Does what a study still needs, together with any other process that does the same.
 pub fn run(
     plan: &Plan,
     folder: &StudyFolder,
     options: &Options,
     watcher: &Watcher,
 ) -> Result<(), StudyError> {
-    let _lock = folder.lock()?;
-    check(folder, &plan.config)?;
-    begin(folder, &plan.config, &options.command)?;
-    let study = Work {
-        folder,
-        options,
-        watcher,
-        stopped: AtomicBool::new(false),
-        finished: Mutex::new(Vec::new()),
-        times: Mutex::new(()),
-        baseline: plan.config.baseline.clone(),
-    };
-    study.theory()?;
-    let mut runs: VecDeque<(usize, RunConfig)> = plan.config.runs().into_iter().enumerate().collect();
+    let work = Work::begin(&plan.config, folder, options, watcher)?;
+    work.theory()?;
+    let mut runs: VecDeque<Turn> = work.turns().into();
     let lanes = plan.lanes();
     // Full rounds first, one run per lane; what is left over shares the threads.
     let rest = runs.split_off(runs.len() - runs.len() % lanes);
+    let mut elsewhere = Vec::new();
     for queue in [runs, rest] {
         let lanes = lanes.min(queue.len());
         if lanes > 0 {
-            study.lanes(queue, lanes, (plan.threads / lanes).max(1))?;
+            elsewhere.extend(work.lanes(queue, lanes, (plan.threads / lanes).max(1))?);
         }
     }
-    study.compare()?;
-    if plan.mechanism_images > 0 {
-        study.mechanism(plan)?;
-    }
-    Ok(())
+    work.wait_for(elsewhere, plan.threads)?;
+    work.conclude(plan.threads)
 }
 
-struct Work<'a> {
-    folder: &'a StudyFolder,
-    options: &'a Options,
+/// Does one run of a study, counted from 0 in the order of the plan, and leaves the comparison to others. A run
+/// that another process is at is an error, unless that process turns out to be dead.
+pub fn run_one(
+    config: &StudyConfig,
+    folder: &StudyFolder,
+    index: usize,
+    threads: usize,
+    options: &Options,
+    watcher: &Watcher,
+) -> Result<(), StudyError> {
+    let runs = config.runs().len();
+    if index >= runs {
+        return Err(StudyError::NoSuchRun { index, last: runs - 1 });
+    }
+    let work = Work::begin(config, folder, options, watcher)?;
+    let turn = work.turns().swap_remove(index);
+    let lock = work.claim_patiently(&turn)?;
+    let analyses = work.one(&turn, lock, threads)?;
+    let _study = work.lock()?;
+    work.spent("analyses", analyses)
+}
+
+/// Compares the runs that are complete, asks where robustness comes from if all are, and gives the names of
+/// those that are not.
+pub fn compare(
+    config: &StudyConfig,
+    folder: &StudyFolder,
+    threads: usize,
+    options: &Options,
+    watcher: &Watcher,
+) -> Result<Vec<String>, StudyError> {
+    let work = Work::begin(config, folder, options, watcher)?;
+    work.theory()?;
+    let missing: Vec<String> = work
+        .turns()
+        .into_iter()
+        .filter(|turn| !turn.folder.complete().is_file())
+        .map(|turn| turn.name)
+        .collect();
+    if missing.is_empty() {
+        work.conclude(threads)?;
+    } else {
+        work.compare(None)?;
+    }
+    Ok(missing)
+}
+
+/// A run and its place in the plan.
+struct Turn {
+    index: usize,
+    name: String,
+    config: RunConfig,
+    folder: RunFolder,
+    /// Whether it was complete when this process began. Such a run is looked at again, since its tables may
+    /// have been changed meanwhile.
+    before: bool,
+}
+
+pub(super) struct Work<'a> {
+    pub(super) config: &'a StudyConfig,
+    pub(super) folder: &'a StudyFolder,
+    pub(super) options: &'a Options,
     watcher: &'a Watcher<'a>,
     /// A lane failed or the watcher wants to stop: the others finish their batch.
     stopped: AtomicBool,
-    finished: Mutex<Vec<PathBuf>>,
-    times: Mutex<()>,
-    baseline: Option<String>,
 }
 
-impl Work<'_> {
-    fn tell(&self, event: &Event) -> Control {
+impl<'a> Work<'a> {
+    /// Makes the folder and the study's first files.
+    fn begin(
+        config: &'a StudyConfig,
+        folder: &'a StudyFolder,
+        options: &'a Options,
+        watcher: &'a Watcher<'a>,
+    ) -> Result<Self, StudyError> {
+        let work = Work { config, folder, options, watcher, stopped: AtomicBool::new(false) };
+        let _lock = work.lock()?;
+        check(folder, config)?;
+        begin(folder, config, &options.command)?;
+        Ok(work)
+    }
+
+    /// The runs in the order of the plan.
+    fn turns(&self) -> Vec<Turn> {
+        let turn = |(index, config): (usize, RunConfig)| {
+            let folder = self.folder.run(&config.key());
+            let before = folder.complete().is_file();
+            Turn { index, name: config.folder_name(), config, folder, before }
+        };
+        self.config.runs().into_iter().enumerate().map(turn).collect()
+    }
+
+    pub(super) fn tell(&self, event: &Event) -> Control {
         let control = (self.watcher)(event);
         if control == Control::Stop {
             self.stopped.store(true, Ordering::SeqCst);
@@ -126,29 +207,52 @@ impl Work<'_> {
         if self.stopped.load(Ordering::SeqCst) { Control::Stop } else { Control::Continue }
     }
 
-    fn lanes(
-        &self,
-        queue: VecDeque<(usize, RunConfig)>,
-        lanes: usize,
-        threads: usize,
-    ) -> Result<(), StudyError> {
+    /// Rests while another process works at something.
+    fn rest(&self, what: &str, holder: &Holder) -> Result<(), StudyError> {
+        if self.tell(&Event::Waiting { what, holder }) == Control::Stop {
+            return Err(StudyError::Interrupted);
+        }
+        std::thread::sleep(LOOK);
+        Ok(())
+    }
+
+    /// The right to write what the runs have in common; others have it for seconds at most, but for the
+    /// question where robustness comes from.
+    pub(super) fn lock(&self) -> Result<RunLock, StudyError> {
+        loop {
+            match self.folder.lock() {
+                Err(RecordError::Locked { holder, .. }) => self.rest("the comparison", &holder)?,
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// Does the runs of a queue, several at a time. Gives back those that other processes are at.
+    fn lanes(&self, queue: VecDeque<Turn>, lanes: usize, threads: usize) -> Result<Vec<Turn>, StudyError> {
         let queue = Mutex::new(queue);
+        let elsewhere = Mutex::new(Vec::new());
         let failure: Mutex<Option<StudyError>> = Mutex::new(None);
         std::thread::scope(|scope| {
             for _ in 0..lanes {
                 scope.spawn(|| {
                     loop {
                         let next = queue.lock().expect("no lane panics with the queue").pop_front();
-                        let Some((index, config)) = next else { break };
+                        let Some(turn) = next else { break };
                         if self.stopped.load(Ordering::SeqCst) {
                             break;
                         }
-                        if let Err(error) = self.one(index, &config, threads) {
-                            self.stopped.store(true, Ordering::SeqCst);
-                            let mut failure = failure.lock().expect("no lane panics with the failure");
-                            // What went wrong is worth more than that the others were stopped for it.
-                            if failure.is_none() || matches!(*failure, Some(StudyError::Interrupted)) {
-                                *failure = Some(error);
+                        match self.take(&turn, threads) {
+                            Ok(None) => {}
+                            Ok(Some(_)) => {
+                                elsewhere.lock().expect("no lane panics with the list").push(turn);
+                            }
+                            Err(error) => {
+                                self.stopped.store(true, Ordering::SeqCst);
+                                let mut failure = failure.lock().expect("no lane panics with the failure");
+                                // What went wrong is worth more than that the others were stopped for it.
+                                if failure.is_none() || matches!(*failure, Some(StudyError::Interrupted)) {
+                                    *failure = Some(error);
+                                }
                             }
                         }
                     }
@@ -158,15 +262,107 @@ impl Work<'_> {
         match failure.into_inner().expect("the lanes have ended") {
             Some(error) => Err(error),
             None if self.stopped.load(Ordering::SeqCst) => Err(StudyError::Interrupted),
-            None => Ok(()),
+            None => Ok(elsewhere.into_inner().expect("the lanes have ended")),
         }
     }
 
-    /// Trains and measures one run, then compares what is there.
-    fn one(&self, index: usize, config: &RunConfig, threads: usize) -> Result<(), StudyError> {
-        let folder = self.folder.run(&config.key());
-        let name = config.folder_name();
-        let tell = |stage: Stage| self.tell(&Event::Run { index, name: &name, stage });
+    /// Waits until the runs that other processes are at are done, and does those whose process dies.
+    fn wait_for(&self, mut runs: Vec<Turn>, threads: usize) -> Result<(), StudyError> {
+        runs.sort_by_key(|turn| turn.index);
+        while !runs.is_empty() {
+            let mut still = Vec::new();
+            let mut worker = None;
+            for turn in runs {
+                if let Some(holder) = self.take(&turn, threads)? {
+                    worker.get_or_insert((turn.name.clone(), holder));
+                    still.push(turn);
+                }
+            }
+            if let Some((name, holder)) = worker {
+                self.rest(&name, &holder)?;
+            }
+            runs = still;
+        }
+        Ok(())
+    }
+
+    /// Does a run, unless another process is at it, which is then given.
+    fn take(&self, turn: &Turn, threads: usize) -> Result<Option<Holder>, StudyError> {
+        let done_elsewhere = || turn.folder.complete().is_file() && !turn.before;
+        let mut lock = None;
+        if !done_elsewhere() {
+            match turn.folder.lock() {
+                Ok(taken) => lock = Some(taken),
+                Err(RecordError::Locked { holder, .. }) => return Ok(Some(*holder)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // It may have been completed just before the lock was taken.
+        match lock.filter(|_| !done_elsewhere()) {
+            Some(lock) => {
+                let analyses = self.one(turn, lock, threads)?;
+                self.compare(Some(analyses))?;
+            }
+            None => {
+                self.tell(&Event::Run { index: turn.index, name: &turn.name, stage: Stage::Analysed });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the lock on a run. Where its holder is on another machine and may have died with it, as that of a
+    /// job that was put back into its queue, its heartbeat is waited for.
+    fn claim_patiently(&self, turn: &Turn) -> Result<RunLock, StudyError> {
+        let mut seen = None;
+        loop {
+            match turn.folder.lock() {
+                Ok(lock) => return Ok(lock),
+                Err(RecordError::Locked { holder, .. })
+                    if holder.process.as_ref().is_none_or(|process| !process.is_here())
+                        && seen.is_none_or(|beat| beat == holder.beat) =>
+                {
+                    seen = Some(holder.beat);
+                    self.rest(&turn.name, &holder)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Trains and measures one run and notes what became of it. Gives the time that its analyses took.
+    fn one(&self, turn: &Turn, lock: RunLock, threads: usize) -> Result<Duration, StudyError> {
+        let failure = turn.folder.failure();
+        if failure.is_file() {
+            std::fs::remove_file(&failure).map_err(RecordError::io(&failure, "cannot be removed"))?;
+        }
+        let lock = Arc::new(lock);
+        let outcome = self.train_and_measure(turn, &lock, threads);
+        match &outcome {
+            Err(StudyError::Interrupted) => {}
+            // Whoever took the run over says what becomes of it.
+            Err(_) if lock.check().is_err() => {}
+            Err(error) => {
+                // If this cannot be written either, the caller is told all the same.
+                let _ = atomic::write(&failure, format!("{error}\n").as_bytes());
+            }
+            Ok(_) => {
+                let mark = turn.folder.complete();
+                lock.check()?;
+                atomic::write(&mark, b"").map_err(RecordError::io(&mark, "cannot be written"))?;
+                self.tell(&Event::Run { index: turn.index, name: &turn.name, stage: Stage::Analysed });
+            }
+        }
+        outcome
+    }
+
+    fn train_and_measure(
+        &self,
+        turn: &Turn,
+        lock: &Arc<RunLock>,
+        threads: usize,
+    ) -> Result<Duration, StudyError> {
+        let Turn { index, name, config, folder, .. } = turn;
+        let tell = |stage: Stage| self.tell(&Event::Run { index: *index, name, stage });
         let options = train::Options {
             threads: Some(threads),
             checkpoint_minutes: self.options.checkpoint_minutes,
@@ -176,18 +372,13 @@ impl Work<'_> {
             initial: None,
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
-        let summary = if folder.exists() {
-            train::resume(folder.path(), &options, &mut report)?
-        } else {
-            train::train(config, folder.path(), &options, &mut report)?
-        };
+        let summary = train::go_on(config, folder, lock, &options, &mut report)?;
         if summary.outcome == train::Outcome::Interrupted || tell(Stage::Trained(&summary)) == Control::Stop {
             return Err(StudyError::Interrupted);
         }
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
-        let data_dir = config.data_dir.clone();
-        let options = as_trained(data_dir, pool, self.options.isa);
+        let options = as_trained(config.data_dir.clone(), pool, self.options.isa);
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
         // A probe is asked whether it learned, and nothing else.
         let analyses: &[Analysis] = if config.probe { &[Analysis::Generalisation] } else { &Analysis::ALL };
@@ -198,83 +389,16 @@ impl Work<'_> {
             Err(AnalysisError::NoEpoch { .. }) if summary.outcome == train::Outcome::Diverged => {}
             Err(error) => return Err(error.into()),
         }
-        self.spent("analyses", begun)?;
-        self.finished.lock().expect("no lane panics with the list").push(folder.path().to_owned());
-        self.compare()?;
-        tell(Stage::Analysed);
-        Ok(())
-    }
-
-    /// Writes the comparison of the runs that are finished.
-    fn compare(&self) -> Result<(), StudyError> {
-        let mut finished = self.finished.lock().expect("no lane panics with the list");
-        // The order of finishing must not show in the tables.
-        finished.sort();
-        if finished.is_empty() {
-            return Ok(());
-        }
-        match compare_folders(&finished, self.baseline.as_deref(), &self.folder.compare()) {
-            Ok(_) => {
-                self.tell(&Event::Compared { runs: finished.len() });
-                Ok(())
-            }
-            // No run of the baseline is finished yet: there is nothing to compare with.
-            Err(AnalysisError::Compare(CompareError::NoBaseline { .. })) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
-    /// without.
-    fn mechanism(&self, plan: &Plan) -> Result<(), StudyError> {
-        let begun = Instant::now();
-        let pool = Arc::new(train::threads(Some(plan.threads))?);
-        let options = as_trained(plan.config.base.data_dir.clone(), pool, self.options.isa);
-        let runs = self.finished.lock().expect("no lane panics with the list").clone();
-        let out = self.folder.compare();
-        let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
-        match mechanism::study(&runs, self.baseline.as_deref(), &out, &options, &mut report) {
-            Ok(_) => {}
-            Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
-            Err(AnalysisError::Mechanism(error)) => {
-                self.tell(&Event::NoMechanism(&error));
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        self.spent("mechanism", begun)?;
-        self.tell(&Event::Compared { runs: runs.len() });
-        Ok(())
-    }
-
-    /// Writes the theory's tables, once: they depend on nothing in the study.
-    fn theory(&self) -> Result<(), StudyError> {
-        let folder = self.folder.theory();
-        let begun = Instant::now();
-        if !folder.join("complete").is_file() {
-            std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
-            for table in theory_tables::tables(Some(theory_tables::Simulation::default())) {
-                table.write(&folder)?;
-            }
-            let mark = folder.join("complete");
-            leaklab_record::atomic::write(&mark, b"").map_err(RecordError::io(&mark, "cannot be written"))?;
-            self.spent("theory", begun)?;
-        }
-        self.tell(&Event::Theory);
-        Ok(())
-    }
-
-    /// Notes the time of a piece of work, apart from everything that must come out the same.
-    fn spent(&self, what: &str, since: Instant) -> Result<(), StudyError> {
-        let _one_at_a_time = self.times.lock().expect("no lane panics with the times");
-        let line = serde_json::json!({ "what": what, "seconds": since.elapsed().as_secs_f64() });
-        leaklab_record::lines::append(&self.folder.times(), &line)?;
-        Ok(())
+        Ok(begun.elapsed())
     }
 }
 
 /// Options of analyses of runs as they were trained.
-fn as_trained(data_dir: Option<PathBuf>, pool: Arc<rayon::ThreadPool>, isa: Isa) -> analysis::Options {
+pub(super) fn as_trained(
+    data_dir: Option<PathBuf>,
+    pool: Arc<rayon::ThreadPool>,
+    isa: Isa,
+) -> analysis::Options {
     analysis::Options {
         images: None,
         noise: Vec::new(),

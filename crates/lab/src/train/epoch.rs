@@ -191,6 +191,7 @@ impl Session {
         images_per_second: f64,
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<(), TrainError> {
+        self.written(self.lock.check())?;
         let position = &mut self.position;
         let samples = position.samples as f64;
         let finite = |x: f64| Some(x).filter(|x| x.is_finite());

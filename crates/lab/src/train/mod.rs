@@ -15,13 +15,15 @@ pub use event::{Batch, Control, Event, Outcome, Summary};
 
 use crate::calibrate::CalibrationError;
 use crate::config::RunConfig;
+use crate::data::Dataset;
 use crate::memory;
 use crate::run::{self, RunError};
 use leaklab_engine::{InputError, Isa, NetworkError};
-use leaklab_record::{RecordError, RunFolder, manifest};
+use leaklab_record::{RecordError, RunFolder, RunLock, manifest};
 use session::Session;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What does not change a run's results (but see `isa`).
 #[derive(Debug, Clone, PartialEq)]
@@ -143,25 +145,14 @@ pub fn train(
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
-    let pool = threads(options.threads)?;
-    check_memory(config, &pool)?;
-    let mut config = config.clone();
-    let (dataset, digest) = run::load_pinned(&run::with_own_data(config.clone(), &folder))?;
-    config.data_sha256 = digest;
-    if let Some(initial) = &options.initial {
-        let (given, needed) = (initial.weights.len(), config.network.parameter_count());
-        if given != needed {
-            return Err(TrainError::Initial { network: config.network.to_string(), given, needed });
-        }
-        config.initial_sha256 = Some(initial.digest());
-    }
+    let ready = Ready::anew(config, &folder, options)?;
     let lock = folder.lock()?;
     // Another process may have begun a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
-    manifest::write(&folder.run_toml(), &config.to_toml())?;
-    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
+    manifest::write(&folder.run_toml(), &ready.config.to_toml())?;
+    ready.go(folder, Arc::new(lock), options, report)
 }
 
 /// Continues a run from its last good checkpoint. A finished run is left as it is.
@@ -171,13 +162,76 @@ pub fn resume(
     report: &mut dyn FnMut(Event) -> Control,
 ) -> Result<Summary, TrainError> {
     let folder = RunFolder::open(run)?;
-    let mut config = run::read_config(&folder)?;
-    config.data_dir = options.data_dir.clone().or(config.data_dir);
-    let pool = threads(options.threads)?;
-    check_memory(&config, &pool)?;
-    let dataset = run::load_dataset(&config)?;
+    let ready = Ready::as_begun(&folder, options)?;
     let lock = folder.lock()?;
-    Session::open(config, folder, lock, dataset, pool, options)?.run(report)
+    ready.go(folder, Arc::new(lock), options, report)
+}
+
+/// Trains a run whose folder this process has locked: from its last good checkpoint if it was begun, as
+/// `config` says if not.
+pub fn go_on(
+    config: &RunConfig,
+    folder: &RunFolder,
+    lock: &Arc<RunLock>,
+    options: &Options,
+    report: &mut dyn FnMut(Event) -> Control,
+) -> Result<Summary, TrainError> {
+    let (folder, ready) = if folder.exists() {
+        let folder = RunFolder::open(folder.path())?;
+        let ready = Ready::as_begun(&folder, options)?;
+        (folder, ready)
+    } else {
+        let ready = Ready::anew(config, folder, options)?;
+        manifest::write(&folder.run_toml(), &ready.config.to_toml())?;
+        (folder.clone(), ready)
+    };
+    ready.go(folder, lock.clone(), options, report)
+}
+
+/// All that a training needs besides its folder.
+struct Ready {
+    config: RunConfig,
+    dataset: Dataset,
+    pool: rayon::ThreadPool,
+}
+
+impl Ready {
+    /// For a new run.
+    fn anew(config: &RunConfig, folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
+        let pool = threads(options.threads)?;
+        check_memory(config, &pool)?;
+        let mut config = config.clone();
+        let (dataset, digest) = run::load_pinned(&run::with_own_data(config.clone(), folder))?;
+        config.data_sha256 = digest;
+        if let Some(initial) = &options.initial {
+            let (given, needed) = (initial.weights.len(), config.network.parameter_count());
+            if given != needed {
+                return Err(TrainError::Initial { network: config.network.to_string(), given, needed });
+            }
+            config.initial_sha256 = Some(initial.digest());
+        }
+        Ok(Ready { config, dataset, pool })
+    }
+
+    /// For a run that was begun.
+    fn as_begun(folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
+        let mut config = run::read_config(folder)?;
+        config.data_dir = options.data_dir.clone().or(config.data_dir);
+        let pool = threads(options.threads)?;
+        check_memory(&config, &pool)?;
+        let dataset = run::load_dataset(&config)?;
+        Ok(Ready { config, dataset, pool })
+    }
+
+    fn go(
+        self,
+        folder: RunFolder,
+        lock: Arc<RunLock>,
+        options: &Options,
+        report: &mut dyn FnMut(Event) -> Control,
+    ) -> Result<Summary, TrainError> {
+        Session::open(self.config, folder, lock, self.dataset, self.pool, options)?.run(report)
+    }
 }
 
 fn check_memory(config: &RunConfig, pool: &rayon::ThreadPool) -> Result<(), memory::TooLarge> {

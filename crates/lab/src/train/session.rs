@@ -18,13 +18,14 @@ use leaklab_record::{
     machine,
 };
 use rayon::ThreadPool;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A run being trained.
 pub(super) struct Session {
     pub(super) config: RunConfig,
     pub(super) folder: RunFolder,
-    lock: RunLock,
+    pub(super) lock: Arc<RunLock>,
     pub(super) dataset: Dataset,
     pub(super) pool: ThreadPool,
     pub(super) options: Options,
@@ -59,7 +60,7 @@ impl Session {
     pub(super) fn open(
         config: RunConfig,
         folder: RunFolder,
-        lock: RunLock,
+        lock: Arc<RunLock>,
         dataset: Dataset,
         pool: ThreadPool,
         options: &Options,

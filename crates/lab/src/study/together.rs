@@ -1,0 +1,105 @@
+//! What the runs of a study have in common: the theory's tables, the comparison, and the question where
+//! robustness comes from. Written by one process at a time, whoever holds the study's lock.
+
+use super::StudyError;
+use super::work::{Event, Work, as_trained};
+use crate::analysis::compare::{CompareError, compare_folders};
+use crate::analysis::{Advance, AnalysisError, mechanism};
+use crate::theory_tables;
+use crate::train::{self, Control};
+use leaklab_record::{RecordError, atomic, lines};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+impl Work<'_> {
+    /// The folders of the runs that are complete, whoever did them. The order of finishing must not show in
+    /// the tables.
+    fn complete(&self) -> Vec<PathBuf> {
+        let folders = self.config.runs().into_iter().map(|run| self.folder.run(&run.key()));
+        let complete = folders.filter(|folder| folder.complete().is_file());
+        let mut paths: Vec<PathBuf> = complete.map(|folder| folder.path().to_owned()).collect();
+        paths.sort();
+        paths
+    }
+
+    /// Writes the comparison of the runs that are complete, and notes the time that analyses took.
+    pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
+        let _lock = self.lock()?;
+        if let Some(analyses) = analyses {
+            self.spent("analyses", analyses)?;
+        }
+        self.write_comparison()
+    }
+
+    fn write_comparison(&self) -> Result<(), StudyError> {
+        let runs = self.complete();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        match compare_folders(&runs, self.config.baseline.as_deref(), &self.folder.compare()) {
+            Ok(_) => {
+                self.tell(&Event::Compared { runs: runs.len() });
+                Ok(())
+            }
+            // No run of the baseline is complete yet: there is nothing to compare with.
+            Err(AnalysisError::Compare(CompareError::NoBaseline { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The last comparison, and the question where robustness comes from, if the study asks it.
+    pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
+        let _lock = self.lock()?;
+        self.write_comparison()?;
+        if self.config.base.mechanism { self.mechanism(threads) } else { Ok(()) }
+    }
+
+    /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
+    /// without.
+    fn mechanism(&self, threads: usize) -> Result<(), StudyError> {
+        let begun = Instant::now();
+        let pool = Arc::new(train::threads(Some(threads))?);
+        let options = as_trained(self.config.base.data_dir.clone(), pool, self.options.isa);
+        let (runs, out) = (self.complete(), self.folder.compare());
+        let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
+        match mechanism::study(&runs, self.config.baseline.as_deref(), &out, &options, &mut report) {
+            Ok(_) => {}
+            Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
+            Err(AnalysisError::Mechanism(error)) => {
+                self.tell(&Event::NoMechanism(&error));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.spent("mechanism", begun.elapsed())?;
+        self.tell(&Event::Compared { runs: runs.len() });
+        Ok(())
+    }
+
+    /// Writes the theory's tables, once: they depend on nothing in the study.
+    pub(super) fn theory(&self) -> Result<(), StudyError> {
+        let _lock = self.lock()?;
+        let folder = self.folder.theory();
+        let begun = Instant::now();
+        if !folder.join("complete").is_file() {
+            std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
+            for table in theory_tables::tables(Some(theory_tables::Simulation::default())) {
+                table.write(&folder)?;
+            }
+            let mark = folder.join("complete");
+            atomic::write(&mark, b"").map_err(RecordError::io(&mark, "cannot be written"))?;
+            self.spent("theory", begun.elapsed())?;
+        }
+        self.tell(&Event::Theory);
+        Ok(())
+    }
+
+    /// Notes the time of a piece of work, apart from everything that must come out the same. Under the study's
+    /// lock: two machines cannot add to one file over NFS.
+    pub(super) fn spent(&self, what: &str, time: Duration) -> Result<(), StudyError> {
+        let line = serde_json::json!({ "what": what, "seconds": time.as_secs_f64() });
+        lines::append(&self.folder.times(), &line)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,441 @@
+//! The right to work in a folder that several machines may share, held by one process at a time.
+//!
+//! A file named `lock` says who holds the right. It is made with all its content in one step (a hard link,
+//! which NFS too makes for one process only), and its time of change is the holder's heartbeat, set by the
+//! file system's own clock. A lock is broken only when its holder is known to have ended:
+//!
+//! - a holder on this machine, when the table of processes does not have it any more (its number, used again
+//!   by a later process, does not count) and the system's lock on the open file, which ends with its process,
+//!   is free;
+//! - a holder elsewhere, when its heartbeat is older than [`STALE`]: it beats every [`BEAT`].
+//!
+//! Whoever replaces a lock first takes a lock on doing so, named after what is replaced (`lock.TOKEN`), by
+//! these same rules. So two that find the same dead holder cannot both succeed it, and one that dies in
+//! between is succeeded in its turn.
+//!
+//! A machine that is halted for longer than [`STALE`] and then goes on may find that its lock was broken:
+//! [`Lock::check`] says so, and whoever holds a lock asks before each thing that it writes.
+
+use crate::atomic;
+use crate::error::RecordError;
+use crate::file;
+use crate::process::{Life, Process};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+/// Time between two heartbeats.
+pub const BEAT: Duration = Duration::from_secs(10);
+/// Age of the last heartbeat at which a holder elsewhere counts as dead.
+pub const STALE: Duration = Duration::from_secs(120);
+/// More bytes than any lock has.
+const MOST_BYTES: u64 = 4096;
+/// How often a claim that others disturb is tried again. Each time one of them succeeds, so this is never
+/// reached but by a file system that does not do what it says.
+const TRIES: usize = 100;
+
+/// What a lock says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Content {
+    /// Differs between any two locks.
+    token: String,
+    #[serde(flatten)]
+    process: Process,
+}
+
+/// Who holds a lock, as far as it can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The process; `None` where the lock is not one of ours, or is being written.
+    pub process: Option<Process>,
+    /// Its last heartbeat, by the file system's clock.
+    pub beat: SystemTime,
+    /// Age of that heartbeat.
+    pub age: Duration,
+    /// Whether the holder is known to have ended.
+    pub stale: bool,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match &self.process {
+            Some(process) => write!(f, "{process}")?,
+            None => f.write_str("which one cannot be read")?,
+        }
+        write!(f, ", last heartbeat {} s ago", self.age.as_secs())
+    }
+}
+
+/// A lock that is held; given back when dropped, or when the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    content: Content,
+    /// Ends the heartbeat when dropped.
+    beating: Option<Sender<()>>,
+    heart: Option<JoinHandle<()>>,
+}
+
+/// Why a lock could not be had.
+#[derive(Debug)]
+pub enum Refused {
+    /// Somebody else has it.
+    Held(Box<Holder>),
+    /// The system refused.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Refused::Io(error)
+    }
+}
+
+impl Lock {
+    /// Takes the lock at a path, if nobody holds it or its holder is known to have ended.
+    pub fn take(path: &Path) -> Result<Self, Refused> {
+        let (content, file) = claim(path)?;
+        remove_guards(path);
+        let (beating, ends) = mpsc::channel::<()>();
+        let (at, mine) = (path.to_owned(), content.clone());
+        let heart = std::thread::Builder::new().name("heartbeat".into()).spawn(move || {
+            while ends.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                // A beat that fails is one that is missed; the next may succeed.
+                if is_at(&at, &mine).unwrap_or(true) {
+                    let _ = beat(&file, &mine);
+                } else {
+                    break;
+                }
+            }
+        })?;
+        Ok(Lock { path: path.to_owned(), content, beating: Some(beating), heart: Some(heart) })
+    }
+
+    /// Fails if the lock was broken because this process was halted for longer than [`STALE`].
+    pub fn check(&self) -> Result<(), RecordError> {
+        match is_at(&self.path, &self.content) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(RecordError::LockLost { path: self.path.clone() }),
+            Err(source) => Err(RecordError::Io { path: self.path.clone(), action: "cannot be read", source }),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        drop(self.beating.take());
+        if let Some(heart) = self.heart.take() {
+            let _ = heart.join();
+        }
+        if is_at(&self.path, &self.content).unwrap_or(false) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Who holds the lock at a path, if anybody; nothing is changed.
+pub fn holder(path: &Path) -> io::Result<Option<Holder>> {
+    // Without the right to write here, this machine's clock is the next best.
+    let now = atomic::create(path).and_then(|(partial, file)| {
+        let now = file.metadata().and_then(|found| found.modified());
+        let _ = fs::remove_file(partial);
+        now
+    });
+    Ok(look(path, now.unwrap_or_else(|_| SystemTime::now()))?.map(|(_, holder)| holder))
+}
+
+/// Makes the lock at a path one of this process.
+fn claim(path: &Path) -> Result<(Content, File), Refused> {
+    for _ in 0..TRIES {
+        // Made anew each time: its time of change is the file system's clock.
+        let (partial, file) = atomic::create(path)?;
+        let content =
+            Content { token: format!("{:016x}", atomic::random()), process: Process::this().clone() };
+        let written = beat(&file, &content).and_then(|()| file.metadata()?.modified());
+        let outcome = written.map_err(Refused::Io).and_then(|now| place(path, &partial, &content, now));
+        if !matches!(outcome, Ok(Placed::Renamed)) {
+            let _ = fs::remove_file(&partial);
+        }
+        match outcome? {
+            Placed::Linked | Placed::Renamed => return Ok((content, file)),
+            Placed::Copied(file) => return Ok((content, file)),
+            Placed::Disturbed => {}
+        }
+    }
+    Err(Refused::Io(io::Error::other("other processes take and leave it all the time; try again")))
+}
+
+/// What became of an attempt.
+enum Placed {
+    /// There was no lock; the new one has a second name, which is not needed any more.
+    Linked,
+    /// There was no lock; the new one is this file.
+    Copied(File),
+    /// The new lock took the place of a dead one.
+    Renamed,
+    /// Somebody else was quicker; look again.
+    Disturbed,
+}
+
+fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Result<Placed, Refused> {
+    match link(partial, path) {
+        Ok(()) => return Ok(Placed::Linked),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        // A file system without hard links: the new lock is copied into a file that only one can make.
+        Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {
+            match File::options().write(true).create_new(true).open(path) {
+                Ok(file) => {
+                    // Where this fails, the lock on the open file is not what decides.
+                    let _ = file.try_lock();
+                    beat(&file, content)?;
+                    return Ok(Placed::Copied(file));
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(e) => return Err(e.into()),
+    }
+    file::check_place(path)?;
+    let Some((old, holder)) = look(path, now)? else { return Ok(Placed::Disturbed) };
+    if !holder.stale {
+        return Err(Refused::Held(Box::new(holder)));
+    }
+    // Only whoever holds the lock on replacing this one may replace it.
+    let token_of =
+        |content: &Option<Content>| content.as_ref().map_or("0".repeat(16), |content| content.token.clone());
+    let token = token_of(&old);
+    let guard_path = path.with_file_name(format!("{}.{token}", name_of(path)));
+    let (guard, _file) = match claim(&guard_path) {
+        Ok(taken) => taken,
+        Err(Refused::Held(_)) => {
+            // Another process is at it this moment.
+            std::thread::sleep(Duration::from_millis(20));
+            return Ok(Placed::Disturbed);
+        }
+        Err(error) => return Err(error),
+    };
+    let replaced = match look(path, now) {
+        Ok(Some((still, holder))) if holder.stale && token_of(&still) == token => {
+            fs::rename(partial, path).map(|()| Placed::Renamed)
+        }
+        Ok(_) => Ok(Placed::Disturbed),
+        Err(error) => Err(error),
+    };
+    if is_at(&guard_path, &guard).unwrap_or(false) {
+        let _ = fs::remove_file(&guard_path);
+    }
+    Ok(replaced?)
+}
+
+/// Removes locks on replacing earlier locks, left by processes that died at it. Their tokens are not those
+/// of the lock that is held now, so they guard nothing.
+fn remove_guards(path: &Path) {
+    let start = format!("{}.", name_of(path));
+    let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let token = name.to_str().and_then(|name| name.strip_prefix(&start));
+        if token.is_some_and(|token| token.len() == 16 && token.bytes().all(|b| b.is_ascii_hexdigit())) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Makes a hard link; fails if there is something at its place. Over NFS the answer to a link that was made
+/// may get lost and the second request fail, so the file's number of names has the last word.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    let outcome = fs::hard_link(from, to);
+    #[cfg(unix)]
+    if outcome.is_err() {
+        use std::os::unix::fs::MetadataExt;
+        if fs::metadata(from).is_ok_and(|found| found.nlink() == 2) {
+            return Ok(());
+        }
+    }
+    outcome
+}
+
+/// What stands at a lock's path and who holds it, if anything is there.
+fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Holder)>> {
+    // Opening asks an NFS server for the file as it is now; asking for its time alone may not.
+    let mut file = match file::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let mut bytes = Vec::new();
+    (&mut file).take(MOST_BYTES).read_to_end(&mut bytes)?;
+    let content: Option<Content> = serde_json::from_slice(&bytes).ok();
+    let beat = file.metadata()?.modified()?;
+    let age = now.duration_since(beat).unwrap_or_default();
+    // Shared, so that two that ask at once do not take each other for the holder.
+    let free = match file.try_lock_shared() {
+        Ok(()) => Some(true),
+        Err(TryLockError::WouldBlock) => Some(false),
+        Err(TryLockError::Error(_)) => None,
+    };
+    let process = content.as_ref().map(|content| content.process.clone());
+    let stale = match &process {
+        Some(process) if process.is_here() => match (process.life(), free) {
+            (Life::Alive, _) | (_, Some(false)) => false,
+            (Life::Dead, _) | (Life::Unknown, Some(true)) => true,
+            (Life::Unknown, None) => age > STALE,
+        },
+        Some(_) => age > STALE,
+        None => age > STALE && free != Some(false),
+    };
+    Ok(Some((content, Holder { process, beat, age, stale })))
+}
+
+/// Whether the lock at a path is this one.
+fn is_at(path: &Path, content: &Content) -> io::Result<bool> {
+    match file::read(path, file::LARGEST_TEXT) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).is_ok_and(|found: Content| found == *content)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Writes a lock's content over itself: the same bytes, so a reader sees no difference, at a new time, which
+/// the file system sets.
+fn beat(mut file: &File, content: &Content) -> io::Result<()> {
+    let text = serde_json::to_string(content).map_err(io::Error::other)? + "\n";
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A lock of some process, its last heartbeat so long ago.
+    fn leave(path: &Path, process: Process, age: Duration) {
+        let content = Content { token: format!("{:016x}", atomic::random()), process };
+        let file = File::create(path).unwrap();
+        beat(&file, &content).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn held(path: &Path) -> Holder {
+        match Lock::take(path) {
+            Err(Refused::Held(holder)) => *holder,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_among_many_that_come_and_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (inside, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    while taken.load(Ordering::SeqCst) < 60 {
+                        match Lock::take(&path) {
+                            Ok(lock) => {
+                                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two hold the lock");
+                                lock.check().unwrap();
+                                taken.fetch_add(1, Ordering::SeqCst);
+                                inside.fetch_sub(1, Ordering::SeqCst);
+                            }
+                            Err(Refused::Held(holder)) => assert!(!holder.stale),
+                            Err(Refused::Io(error)) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "nothing is left behind");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_dead_holder_is_succeeded_by_exactly_one() {
+        for round in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("lock");
+            leave(&path, Process::ended(), Duration::ZERO);
+            if round % 2 == 1 {
+                // One that was about to succeed it died too.
+                let token = serde_json::from_slice::<Content>(&fs::read(&path).unwrap()).unwrap().token;
+                leave(&folder.path().join(format!("lock.{token}")), Process::ended(), Duration::ZERO);
+            }
+            let start = std::sync::Barrier::new(8);
+            let locks: Vec<Lock> = std::thread::scope(|scope| {
+                let take = || {
+                    start.wait();
+                    Lock::take(&path)
+                };
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap().ok()).collect()
+            });
+            assert_eq!(locks.len(), 1, "round {round}");
+            locks[0].check().unwrap();
+            drop(locks);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn a_holder_elsewhere_is_alive_as_long_as_its_heart_beats() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        for age in [Duration::ZERO, STALE / 2, STALE - BEAT] {
+            leave(&path, Process::elsewhere(), age);
+            let holder = held(&path);
+            assert!(holder.process.is_some() && holder.age.abs_diff(age) < BEAT, "{holder}");
+        }
+        leave(&path, Process::elsewhere(), STALE + BEAT);
+        let lock = Lock::take(&path).unwrap();
+        lock.check().unwrap();
+        // Only now does the other one go on, or a third take over: either is noticed.
+        leave(&path, Process::elsewhere(), Duration::ZERO);
+        assert!(matches!(lock.check(), Err(RecordError::LockLost { .. })));
+        drop(lock);
+        assert!(path.exists(), "what is not ours any more is not removed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_live_holder_here_keeps_its_lock_however_old_its_heartbeat() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        leave(&path, Process::this().clone(), 100 * STALE);
+        assert!(!held(&path).stale);
+        let found = holder(&path).unwrap().unwrap();
+        assert!(!found.stale && found.age > 99 * STALE);
+        // What cannot be read is nobody's, after a while.
+        fs::write(&path, "").unwrap();
+        held(&path);
+        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - 2 * STALE).unwrap();
+        Lock::take(&path).unwrap();
+        assert!(holder(&path).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_heartbeat_changes_the_time_and_not_a_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (content, file) = claim(&path).unwrap();
+        let before = fs::read(&path).unwrap();
+        file.set_modified(SystemTime::now() - 10 * STALE).unwrap();
+        beat(&file, &content).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), before);
+        assert!(fs::metadata(&path).unwrap().modified().unwrap().elapsed().unwrap() < BEAT);
+    }
+}
