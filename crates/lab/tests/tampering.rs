@@ -131,7 +131,7 @@ fn a_run_goes_on_with_the_images_that_it_began_with() {
     let aside = folder.path().join("aside.png");
     fs::rename(&paths[0], &aside).unwrap();
     let refused = train::resume(&run, &options, &mut |_| Control::Continue).unwrap_err().to_string();
-    assert!(refused.contains("are not those that the run was begun with"), "{refused}");
+    assert!(refused.contains("is not the one that the settings name"), "{refused}");
     fs::rename(&aside, &paths[0]).unwrap();
     GrayImage::from_pixel(8, 8, Luma([77])).save_with_format(&paths[1], ImageFormat::Png).unwrap();
     assert!(train::resume(&run, &options, &mut |_| Control::Continue).is_err(), "a pixel was changed");

@@ -160,12 +160,16 @@ impl Session {
             self.write_log(&notice)?;
             report(Event::Notice(&notice));
         }
-        let version = env!("CARGO_PKG_VERSION");
-        self.write_log(&format!(
-            "leaklab {version}: {} epochs and {batch} batches done, {} epochs in all",
-            epoch, self.config.epochs
-        ))?;
-        machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
+        // A finished run is left as it is.
+        let finished = self.saved.is_some() && epoch >= self.config.epochs;
+        if !finished {
+            let version = env!("CARGO_PKG_VERSION");
+            let epochs = self.config.epochs;
+            self.write_log(&format!(
+                "leaklab {version}: {epoch} epochs and {batch} batches done, {epochs} epochs in all"
+            ))?;
+            machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
+        }
         let mut stop = report(started) == Control::Stop;
         if self.saved.is_none() {
             // Proves, before any work is done, that there is room for a checkpoint.
@@ -195,7 +199,9 @@ impl Session {
             Outcome::Interrupted => "stopped, can be resumed",
             Outcome::Diverged => "stopped, diverged",
         };
-        self.write_log(word)?;
+        if !finished {
+            self.write_log(word)?;
+        }
         Ok(Summary {
             run: self.folder.path().to_owned(),
             outcome,
