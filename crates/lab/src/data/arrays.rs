@@ -272,7 +272,7 @@ fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
     (0..array.len()).map(number).collect()
 }
 
-/// Writes a data set of images as an `.npz` file that [`load`] reads back to the same bits.
+/// Writes a data set of images as an `.npz` file that `load` reads back to the same bits.
 pub fn save(dataset: &Dataset, path: &Path) -> Result<(), DataError> {
     let Shape { channels, height, width } = dataset.shape;
     let mut arrays: Vec<npy::Plain> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! The directory at the end of the file is read first, then only the entries that are asked for, so an archive
 //! of a gigabyte takes no more memory than its largest entry. Nothing in a file is believed before it is
-//! compared with the file's length, and every entry is taken from a [`Budget`].
+//! compared with the file's length, and every entry is taken from a byte budget.
 
 use super::Flaw;
 use super::budget::Budget;
