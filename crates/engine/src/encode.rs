@@ -8,11 +8,11 @@ mod lanes;
 pub mod recording;
 pub mod twin;
 
-use crate::noise::{Noise, NoiseSetting, Scenario};
+use crate::noise::{Action, Changed, NoiseSetting, Replaced, Scenario};
 use crate::philox::{Purpose, Stream};
 use crate::simd::{self, Isa};
 use crate::spikes::{Input, Shape, Spikes};
-use lanes::{Draws, Real, Ternary};
+use lanes::{Additive, Draws, Real, Ternary};
 use recording::Polarity;
 use std::fmt;
 use std::str::FromStr;
@@ -108,20 +108,21 @@ pub fn encode(
         replace_pixels(&mut replaced, shape, value);
     };
     // What the noise changes: the image, a neuron's value before or after encoding, or the spikes.
-    let (mut pixel_noise, mut channel_noise, mut deletion, mut sensor) = (None, None, 0.0, None);
+    let (mut pixel_noise, mut channel_noise, mut deletion, mut changed) = (None, None, 0.0, None);
     if let Some(setting) = encoding.noise.filter(|setting| setting.level() > 0.0) {
         let level = setting.level();
-        match setting.noise() {
-            Noise::Gaussian | Noise::Impulse => match setting.scenario() {
-                Scenario::Pixel => pixel_noise = Some(setting),
-                Scenario::Channel => channel_noise = Some(setting),
+        match setting.noise().action() {
+            Action::Add(added) => match setting.scenario() {
+                Scenario::Pixel => pixel_noise = Some(Additive { added, setting }),
+                Scenario::Channel => channel_noise = Some(Additive { added, setting }),
             },
-            Noise::Deletion => deletion = level,
-            Noise::Jitter | Noise::Background | Noise::HotPixel | Noise::PolarityFlip => {
-                sensor = Some(setting)
+            Action::Replace(Replaced::Stuck) => replace(&|pixel| stuck_value(seed, pixel, level)),
+            Action::Replace(Replaced::SaltAndPepper) => {
+                replace(&|pixel| salt_and_pepper_value(draws.noise, pixel, level));
             }
-            Noise::StuckPixel => replace(&|pixel| stuck_value(seed, pixel, level)),
-            Noise::SaltAndPepper => replace(&|pixel| salt_and_pepper_value(draws.noise, pixel, level)),
+            // Where spikes are made it costs least to lose them.
+            Action::Change(Changed::Deletion) => deletion = level,
+            Action::Change(change) => changed = Some((change, level)),
         }
     }
     let image = if replaced.is_empty() { image } else { &replaced };
@@ -139,8 +140,8 @@ pub fn encode(
         encoding.isa,
         Ternary { image, shape, steps, unsigned, pixel_noise, deletion, draws, spikes },
     );
-    if let Some(setting) = sensor {
-        recording::disturb(spikes, shape, Polarity::Sign, setting, seed, draws.noise);
+    if let Some((change, level)) = changed {
+        recording::disturb(spikes, shape, Polarity::Sign, change, level, seed, draws.noise);
     }
 }
 

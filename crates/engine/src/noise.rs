@@ -209,16 +209,68 @@ impl Noise {
         }
     }
 
+    /// What it changes.
+    pub fn action(self) -> Action {
+        match self {
+            Noise::Gaussian => Action::Add(Added::Gaussian),
+            Noise::Impulse => Action::Add(Added::Impulse),
+            Noise::StuckPixel => Action::Replace(Replaced::Stuck),
+            Noise::SaltAndPepper => Action::Replace(Replaced::SaltAndPepper),
+            Noise::Deletion => Action::Change(Changed::Deletion),
+            Noise::Jitter => Action::Change(Changed::Jitter),
+            Noise::Background => Action::Change(Changed::Background),
+            Noise::HotPixel => Action::Change(Changed::HotPixel),
+            Noise::PolarityFlip => Action::Change(Changed::PolarityFlip),
+        }
+    }
+
     /// Whether it acts on spikes alone, so that recordings of an event camera can have it too. The others
     /// act on pixels, or make real values of spikes.
     pub fn acts_on_events(self) -> bool {
-        match self {
-            Noise::Deletion | Noise::Jitter | Noise::Background | Noise::HotPixel | Noise::PolarityFlip => {
-                true
-            }
-            Noise::Gaussian | Noise::Impulse | Noise::StuckPixel | Noise::SaltAndPepper => false,
+        match self.action() {
+            Action::Change(_) => true,
+            Action::Add(_) | Action::Replace(_) => false,
         }
     }
+}
+
+/// What a noise changes. Each kind of action is carried out in one place of [`crate::encode`], which knows the
+/// noises of that kind alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It adds a number to a pixel before, or to a spike after encoding.
+    Add(Added),
+    /// It shows another value in place of a pixel, at every step.
+    Replace(Replaced),
+    /// It takes, moves, adds or turns spikes.
+    Change(Changed),
+}
+
+/// Noises that add a number; see [`Noise`].
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    Gaussian,
+    Impulse,
+}
+
+/// Noises that replace pixels; see [`Noise`].
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    Stuck,
+    SaltAndPepper,
+}
+
+/// Noises that change spikes; see [`Noise`].
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    Deletion,
+    Jitter,
+    Background,
+    HotPixel,
+    PolarityFlip,
 }
 
 impl Scenario {

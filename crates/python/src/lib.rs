@@ -120,10 +120,13 @@ mod _leaklab {
     #[pymodule_export]
     use super::train::{resume, train};
 
+    use leaklab_engine::noise::Noise;
     use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("NOISES", PyTuple::new(module.py(), Noise::ALL.map(Noise::name))?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

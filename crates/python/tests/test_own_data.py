@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -243,6 +244,9 @@ def test_types_can_be_imported():
     from leaklab import Columns, Noise, Path, Scenario  # noqa: F401
 
     assert "polarity-flip" in Noise.__args__
+    stubs = pathlib.Path(leaklab.__file__).with_name("__init__.pyi").read_text()
+    listed = re.search(r"^Noise[^=]*= Literal\[(.*?)\]", stubs, re.M | re.S).group(1)
+    assert tuple(re.findall(r'"([^"]+)"', listed)) == Noise.__args__, "the stubs list the noises that there are"
     assert "dt=1e-4" in str(leaklab.Network.to_nir.__text_signature__) and "..." not in leaklab.evaluate.__text_signature__
 
 

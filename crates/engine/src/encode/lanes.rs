@@ -1,7 +1,7 @@
 //! The encoder's inner loops: sixteen pixels and four steps at a time.
 
 use super::BEFORE_FIRST;
-use crate::noise::{Colour, Noise, NoiseSetting};
+use crate::noise::{Added, Colour, NoiseSetting};
 use crate::philox::{LANES, Stream, normal_lanes, unit};
 use crate::simd::Work;
 use crate::spikes::{Shape, Spikes};
@@ -14,6 +14,13 @@ const CHANNELS: usize = 4;
 pub(super) struct Draws {
     pub encode: Stream,
     pub noise: Stream,
+}
+
+/// A noise that adds a number to a neuron's value.
+#[derive(Clone, Copy)]
+pub(super) struct Additive {
+    pub added: Added,
+    pub setting: NoiseSetting,
 }
 
 /// A row of sixteen pixels of one channel; the ones past the image's end are 0.
@@ -90,20 +97,20 @@ fn colour(
     out
 }
 
-/// What noise adds to sixteen neurons at four steps; nothing, if it is of a kind that does not add. `last`
-/// belongs to these neurons and carries coloured noise from one block of steps to the next.
+/// What noise adds to sixteen neurons at four steps. `last` belongs to these neurons and carries coloured noise
+/// from one block of steps to the next.
 #[inline(always)]
 fn additive(
-    setting: NoiseSetting,
+    Additive { added, setting }: Additive,
     stream: Stream,
     step_block: u32,
     neuron: u32,
     last: &mut [f32; LANES],
 ) -> [[f32; LANES]; 4] {
     let words = stream.lanes(step_block, neuron);
-    match setting.noise() {
-        Noise::Gaussian => colour(setting, stream, step_block, neuron, &normal_lanes(&words), last),
-        Noise::Impulse => {
+    match added {
+        Added::Gaussian => colour(setting, stream, step_block, neuron, &normal_lanes(&words), last),
+        Added::Impulse => {
             let (probability, size) = setting.impulse();
             let mut out = [[0.0; LANES]; 4];
             for step in 0..4 {
@@ -115,13 +122,6 @@ fn additive(
             }
             out
         }
-        Noise::Deletion
-        | Noise::Jitter
-        | Noise::StuckPixel
-        | Noise::SaltAndPepper
-        | Noise::Background
-        | Noise::HotPixel
-        | Noise::PolarityFlip => [[0.0; LANES]; 4],
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) struct Ternary<'a> {
     pub shape: Shape,
     pub steps: usize,
     pub unsigned: bool,
-    pub pixel_noise: Option<NoiseSetting>,
+    pub pixel_noise: Option<Additive>,
     pub deletion: f32,
     pub draws: Draws,
     pub spikes: &'a mut Spikes,
@@ -162,7 +162,7 @@ impl Work for Ternary<'_> {
                 for first_channel in (0..self.shape.channels).step_by(CHANNELS) {
                     match self.pixel_noise {
                         None => self.clean(word, first_pixel, first_channel),
-                        Some(setting) => self.noisy(setting, word, first_pixel, first_channel),
+                        Some(noise) => self.noisy(noise, word, first_pixel, first_channel),
                     }
                 }
             }
@@ -223,7 +223,7 @@ impl Ternary<'_> {
     }
 
     #[inline(always)]
-    fn noisy(&mut self, setting: NoiseSetting, word: usize, first_pixel: usize, first_channel: usize) {
+    fn noisy(&mut self, noise: Additive, word: usize, first_pixel: usize, first_channel: usize) {
         let channels = CHANNELS.min(self.shape.channels - first_channel);
         let mut last = [[0.0; LANES]; CHANNELS];
         for step_block in 0..self.steps.div_ceil(4) {
@@ -231,7 +231,7 @@ impl Ternary<'_> {
             for (channel, last) in (first_channel..first_channel + channels).zip(&mut last) {
                 let x = row(self.image, self.shape, channel, first_pixel);
                 let neuron = (channel * self.shape.pixels() + first_pixel) as u32;
-                let mut values = additive(setting, self.draws.noise, step_block as u32, neuron, last);
+                let mut values = additive(noise, self.draws.noise, step_block as u32, neuron, last);
                 for step in 0..4 {
                     for lane in 0..LANES {
                         values[step][lane] += x[lane];
@@ -273,7 +273,7 @@ pub(super) struct Real<'a> {
     pub shape: Shape,
     pub steps: usize,
     pub unsigned: bool,
-    pub noise: NoiseSetting,
+    pub noise: Additive,
     pub draws: Draws,
     pub values: &'a mut [f32],
 }

@@ -4,7 +4,7 @@
 //! positive, so the kernels that read encoded images read it too. The noises here act on spikes as bits and
 //! therefore on encoded images as well, where the two signs stand for the two polarities.
 
-use crate::noise::{Noise, NoiseSetting};
+use crate::noise::{Action, Changed, NoiseSetting};
 use crate::philox::{Purpose, Stream};
 use crate::spikes::{Input, Shape, Spikes};
 
@@ -22,7 +22,7 @@ pub enum Polarity {
 /// `[channel][row][column]`.
 ///
 /// A pure function of its arguments; `input` is overwritten, whatever it held. Noise of level 0 changes
-/// nothing, and so do noises that do not act on events ([`Noise::acts_on_events`]): they are refused where
+/// nothing, and so do noises that do not act on events ([`crate::noise::Noise::acts_on_events`]): they are refused where
 /// settings are read.
 ///
 /// # Panics
@@ -42,7 +42,12 @@ pub fn play(
     }
     if let Some(setting) = noise.filter(|setting| setting.level() > 0.0) {
         let stream = Stream::new(seed, Purpose::Noise, epoch, sample);
-        disturb(spikes, shape, Polarity::Channel, setting, seed, stream);
+        match setting.noise().action() {
+            Action::Change(change) => {
+                disturb(spikes, shape, Polarity::Channel, change, setting.level(), seed, stream);
+            }
+            Action::Add(_) | Action::Replace(_) => {}
+        }
     }
 }
 
@@ -51,23 +56,22 @@ pub(super) fn disturb(
     spikes: &mut Spikes,
     shape: Shape,
     polarity: Polarity,
-    setting: NoiseSetting,
+    change: Changed,
+    level: f32,
     seed: u64,
     noise: Stream,
 ) {
-    let level = setting.level();
-    match setting.noise() {
-        Noise::Jitter => move_spikes(spikes, shape, noise, level),
-        Noise::Deletion => each_spike(spikes, shape, |step, neuron, bit| {
+    match change {
+        Changed::Jitter => move_spikes(spikes, shape, noise, level),
+        Changed::Deletion => each_spike(spikes, shape, |step, neuron, bit| {
             (noise.uniform(step, neuron) >= level).then_some(bit)
         }),
-        Noise::PolarityFlip => each_spike(spikes, shape, |step, neuron, bit| {
+        Changed::PolarityFlip => each_spike(spikes, shape, |step, neuron, bit| {
             let flips = noise.uniform(step, neuron) < level;
             Some(if flips { opposite(bit, shape, polarity) } else { bit })
         }),
-        Noise::Background => add_background(spikes, shape, polarity, level, noise),
-        Noise::HotPixel => heat_pixels(spikes, shape, polarity, level, seed),
-        Noise::Gaussian | Noise::Impulse | Noise::StuckPixel | Noise::SaltAndPepper => {}
+        Changed::Background => add_background(spikes, shape, polarity, level, noise),
+        Changed::HotPixel => heat_pixels(spikes, shape, polarity, level, seed),
     }
 }
 

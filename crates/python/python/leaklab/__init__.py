@@ -20,6 +20,7 @@ from ._leaklab import (
     Gradients,
     Layer,
     LeakLabError,
+    NOISES,
     Network,
     __version__,
     analyse,
@@ -36,24 +37,14 @@ from ._leaklab import (
 
 Path = str | PathLike[str]
 """Where a file or folder is."""
-Noise = Literal[
-    "gaussian",
-    "impulse",
-    "deletion",
-    "jitter",
-    "stuck-pixel",
-    "salt-and-pepper",
-    "background",
-    "hot-pixel",
-    "polarity-flip",
-]
+Noise = Literal[NOISES]
 """Kinds of noise."""
 Scenario = Literal["pixel", "channel"]
 """Where noise acts: on pixels before they are encoded, or on spikes."""
 Columns = dict[str, NDArray[Any]]
 """A table: an array for each column."""
 
-del PathLike, Any, Literal, NDArray
+del NOISES, PathLike, Any, Literal, NDArray
 
 __all__ = [
     "Columns",
