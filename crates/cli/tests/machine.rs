@@ -56,6 +56,11 @@ fn a_run_that_was_moved_says_so() {
     let path = run.join("machines.jsonl");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"cpu\":\"", "\"cpu\":\"another ");
     std::fs::write(&path, text).unwrap();
+    // There is nothing to do for another one until the run is to be longer.
+    succeed(&mut resume(&run));
+    assert_eq!(machines(&run).len(), 1);
+    let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();
+    std::fs::write(run.join("run.toml"), settings.replace("\nepochs = 1\n", "\nepochs = 2\n")).unwrap();
     succeed(&mut resume(&run));
     let trained = machines(&run);
     assert_eq!(trained.len(), 2, "{trained:?}");
