@@ -292,3 +292,65 @@ fn a_name_that_says_no_more_than_the_leak_is_the_same_after_it_is_written() {
     let study = load("dataset = \"digits\"\ntau = 30\nlayer_tau.conv1 = 5\nreadout_tau = inf\n");
     assert_eq!(load(&study.to_toml()), StudyConfig { name: "own".into(), ..study });
 }
+
+/// The keys of each field of a run's settings, from a list that the compiler compares with the fields.
+macro_rules! fields {
+    ($($field:ident: [$($key:literal),*],)*) => {
+        fn keys_of_fields(config: RunConfig) -> Vec<&'static str> {
+            let RunConfig { $($field: _),* } = config;
+            vec![$($($key),*),*]
+        }
+    };
+}
+
+fields! {
+    condition: ["condition"],
+    probe: ["probe"],
+    dataset: ["dataset"],
+    data_dir: ["data_dir"],
+    data_sha256: ["data_sha256"],
+    train_limit: ["train_limit"],
+    test_limit: ["test_limit"],
+    validation: ["validation"],
+    normalise: ["normalise"],
+    encoder: ["encoder"],
+    step_us: ["step_us"],
+    downsample: ["downsample"],
+    augment: ["augment.crop", "augment.flip", "augment.shift"],
+    network: ["network"],
+    leak: ["tau", "layer_tau", "readout_tau"],
+    v_th: ["v_th"],
+    time_steps: ["time_steps"],
+    gradient: ["gradient"],
+    dropout: ["dropout"],
+    initial: ["initial"],
+    rule: ["optimiser"],
+    momentum: ["momentum"],
+    beta1: ["beta1"],
+    beta2: ["beta2"],
+    epsilon: ["epsilon"],
+    learning_rate: ["learning_rate"],
+    schedule_after: ["schedule.after"],
+    schedule_times: ["schedule.times"],
+    weight_decay: ["weight_decay"],
+    epochs: ["epochs"],
+    batch: ["batch"],
+    seed: ["seed"],
+    initial_sha256: ["initial_sha256"],
+    evaluate_every: ["evaluate_every"],
+    evaluate_train_images: ["evaluate_train_images"],
+    noise: ["noise"],
+    analysis_images: ["analysis_images"],
+    presentations: ["presentations"],
+    presentation_seed: ["presentation_seed"],
+    mechanism: ["mechanism"],
+    severities: ["severity"],
+}
+
+#[test]
+fn every_field_of_a_run_has_its_row_in_the_table_of_settings() {
+    let config = StudyConfig::load("digits", &[]).unwrap().base;
+    let rows: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    let missing: Vec<&str> = keys_of_fields(config).into_iter().filter(|key| !rows.contains(key)).collect();
+    assert!(missing.is_empty(), "config/keys.rs has no row for {missing:?}");
+}
