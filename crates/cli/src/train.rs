@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Folder that holds the data sets, or the folder or file of your own.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
+    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not given.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Go on with this run.
