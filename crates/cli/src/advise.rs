@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Say which trained network of a study, run with which leak, is the most robust within a budget.
+/// Find the most robust network of a study, and the leak to run it with, within a budget.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Folder of a study.

@@ -90,7 +90,7 @@ pub fn price(table: &Rows<PriceRow>) -> Figure {
             hint(R::seeds, "seeds", "d")
         ]);
         let label = "datum.value == 0 ? '0' : format(datum.value, '+~%')";
-        let axis = json!({ "labelExpr": label, "tickCount": 4, "labelOverlap": true });
+        let axis = json!({ "labelExpr": label, "tickCount": 4, "labelOverlap": true, "labelSeparation": 8 });
         let fields = ["mean_share", "low_share", "high_share"];
         let layer = points("x", fields, "change in synaptic operations", (&axis, &scale), tooltip);
         rows_of_parts(stimulus, transform, R::part, &series, layer)
