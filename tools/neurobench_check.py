@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares LeakLab's NeuroBench numbers with those of the `neurobench` package (PyPI).
 
-    pip install neurobench safetensors
+    pip install neurobench safetensors snntorch
     python tools/neurobench_check.py            # compare with the recorded numbers
     python tools/neurobench_check.py --record   # write crates/lab/tests/neurobench.json anew
 
@@ -18,6 +18,7 @@ import re
 import sys
 from pathlib import Path
 
+import snntorch
 import torch
 from safetensors import safe_open
 from torch import nn
@@ -26,7 +27,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from neurobench import __version__ as version
 from neurobench.benchmarks import Benchmark
 from neurobench.metrics.static import Footprint
-from neurobench.metrics.workload import ActivationSparsity, SynapticOperations
+from neurobench.metrics.workload import ActivationSparsity, NeuronOperations, SynapticOperations
 from neurobench.models import TorchModel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,17 +37,24 @@ RECORD = ROOT / "crates/lab/tests/neurobench.json"
 CASES = ["if_conv", "lif_conv", "lif_conv_exact", "lif_fc", "lif_noisy_input", "lif_threshold", "three_channels"]
 
 
-class Spiking(nn.Module):
-    """A layer of spiking neurons; `decay` 1 and threshold 0.75 make it a pool's."""
+class Leaky(snntorch.SpikingNeuron):
+    """A layer of spiking neurons; `decay` 1 and threshold 0.75 make it a pool's.
+
+    NeuroBench finds the cost of a neuron by the name of its class and reads its potential from `mem`.
+    """
 
     def __init__(self, decay, threshold):
-        super().__init__()
-        self.decay, self.threshold, self.potential = decay, threshold, None
+        super().__init__(threshold=threshold, init_hidden=True, reset_mechanism="zero")
+        self._buffers.clear()  # the footprint is that of the weights
+        self.decay, self.limit = decay, threshold
+
+    def start(self):
+        self.mem = None
 
     def forward(self, current):
-        u = current if self.potential is None else self.potential + current
-        spikes = (u > self.threshold).to(current.dtype)
-        self.potential = self.decay * u * (1 - spikes)
+        u = current if self.mem is None else self.mem + current
+        spikes = (u > self.limit).to(current.dtype)
+        self.mem = self.decay * u * (1 - spikes)
         return spikes
 
 
@@ -62,20 +70,20 @@ class Network(nn.Module):
                 weight = weights.pop(0)
                 layer = nn.Conv2d(weight.shape[1], weight.shape[0], 3, padding=1, bias=False)
                 layer.weight.data = weight
-                self.layers += [layer, Spiking(decay, threshold)]
+                self.layers += [layer, Leaky(decay, threshold)]
             elif token in ("2P", "2s"):
-                self.layers += [nn.AvgPool2d(2), Spiking(1.0, 0.75)]
+                self.layers += [nn.AvgPool2d(2), Leaky(1.0, 0.75)]
             else:
                 weight = weights.pop(0)
                 layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
                 layer.weight.data = weight
-                self.layers += [layer] if token.endswith("o") else [layer, Spiking(decay, threshold)]
+                self.layers += [layer] if token.endswith("o") else [layer, Leaky(decay, threshold)]
 
     def forward(self, images):
         """images: [1, T, C, H, W]; returns the output layer's weighted input, summed over time."""
         for layer in self.layers:
-            if isinstance(layer, Spiking):
-                layer.potential = None
+            if isinstance(layer, Leaky):
+                layer.start()
         total = 0
         for x in images.unbind(1):
             for layer in self.layers:
@@ -101,10 +109,10 @@ def measure(name, zeroed):
     network = Network(settings["network"], tau, settings["v_th"], [w.float() for w in weights])
     footprint = Footprint()(TorchModel(network))
     model = TorchModel(network.double())
-    model.add_activation_module(Spiking)
+    model.add_activation_module(Leaky)
     loader = DataLoader(TensorDataset(images, torch.zeros(len(images))), batch_size=1)
     with torch.no_grad():
-        results = Benchmark(model, loader, [], [], [[], [SynapticOperations, ActivationSparsity]]).run(quiet=True)
+        results = Benchmark(model, loader, [], [], [[], [SynapticOperations, ActivationSparsity, NeuronOperations]]).run(quiet=True)
     operations = results["SynapticOperations"]
     return {
         "case": name,
@@ -114,6 +122,8 @@ def measure(name, zeroed):
         "dense": operations["Dense"],
         "activation_sparsity": results["ActivationSparsity"],
         "footprint": footprint,
+        "effective_neuron_ops": results["NeuronOperations"]["Effective Neuron Ops"],
+        "dense_neuron_ops": results["NeuronOperations"]["Neuron Dense Ops"],
     }
 
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Say which trained network of a study, run with which leak, is the most robust within a budget.
+/// Find the most robust network of a study, and the leak to run it with, within a budget.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Folder of a study.
@@ -23,14 +23,14 @@ pub struct Arguments {
     /// The noise to be robust against, such as gaussian/pixel.
     #[arg(long, value_name = "NOISE")]
     noise: String,
-    /// Its severity, 1 to 8; if not said, that at which the network without leak has lost half of its excess
+    /// Its severity, 1 to 8; if not given, that at which the network without leak has lost half of its excess
     /// over chance.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     severity: Option<String>,
-    /// Most synaptic operations per image; any number if not said.
+    /// Most synaptic operations per image; any number if not given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     synops_budget: Option<String>,
-    /// Name of the condition that others are compared with; the one with the least leak if not said.
+    /// Name of the condition that others are compared with; the one with the least leak if not given.
     #[arg(long, value_name = "CONDITION")]
     baseline: Option<String>,
     /// Folder that holds the data sets, in place of what the runs' settings say.

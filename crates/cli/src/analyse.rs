@@ -68,10 +68,10 @@ struct CompareArguments {
     /// Folders of analysed runs, or of a study.
     #[arg(required = true)]
     runs: Vec<PathBuf>,
-    /// Folder for the tables; `compare` beside the runs' folder if not said.
+    /// Folder for the tables; `compare` beside the runs' folder if not given.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Name of the condition that others are compared with; the one with the least leak if not said.
+    /// Name of the condition that others are compared with; the one with the least leak if not given.
     #[arg(long, value_name = "CONDITION")]
     baseline: Option<String>,
     /// Print the tables as one JSON list.

@@ -24,7 +24,7 @@ pub struct Arguments {
 enum Verb {
     /// What data sets there are, where they are or how to get them.
     List {
-        /// Folder that holds the data sets; LEAKLAB_DATA or the cache folder if not said.
+        /// Folder that holds the data sets; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object.
@@ -35,7 +35,7 @@ enum Verb {
     Fetch {
         /// Data set, see `leaklab data list`.
         name: String,
-        /// Folder to keep it in; LEAKLAB_DATA or the cache folder if not said.
+        /// Folder to keep it in; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object per event.
@@ -46,7 +46,7 @@ enum Verb {
     Verify {
         /// Data set, see `leaklab data list`.
         name: String,
-        /// Folder that holds it; LEAKLAB_DATA or the cache folder if not said.
+        /// Folder that holds it; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object.
@@ -85,7 +85,7 @@ struct Show {
     /// Normalisation of images: per-image (default), per-channel.
     #[arg(long)]
     normalise: Option<String>,
-    /// Microseconds of a step of recordings; equal parts of each recording if not said.
+    /// Microseconds of a step of recordings; equal parts of each recording if not given.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..))]
     step_us: Option<u64>,
     /// Squares of so many pixels a side of recordings become one.
@@ -97,7 +97,7 @@ struct Show {
     /// Seed of every random number.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder that holds the data set; LEAKLAB_DATA or the cache folder if not said.
+    /// Folder that holds the data set; LEAKLAB_DATA or the cache folder if not given.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON object.

@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Take the weights of the epoch with the best test accuracy, not the last ones.
     #[arg(long)]
     best: bool,
-    /// Round the weights to this many bits, 8 or 4, and say what that changes.
+    /// Round the weights to this many bits, 8 or 4, and report what that changes.
     #[arg(long, value_name = "BITS")]
     weight_bits: Option<WeightBits>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Write the weights as whole numbers of few bits, with a scale for each layer, to this safetensors file.
     #[arg(long, value_name = "FILE", requires = "weight_bits")]
     quantised: Option<PathBuf>,
-    /// Bits of a whole number: 8 or 4. `leaklab evaluate --weight-bits` says what they cost.
+    /// Bits of a whole number: 8 or 4. `leaklab evaluate --weight-bits` reports what they cost.
     #[arg(long, value_name = "BITS", requires = "quantised")]
     weight_bits: Option<WeightBits>,
     /// Take the weights of the epoch with the best test accuracy, not the last ones.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// Folder of the study or run.
     folder: PathBuf,
-    /// The page's file; report.html in the folder if not said.
+    /// The page's file; report.html in the folder if not given.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ pub struct Arguments {
     /// fashion-mnist, cifar10-small, cifar10, svhn.
     #[arg(value_name = "FILE|NAME", default_value = "digits")]
     study: String,
-    /// Folder of the study; leaklab-study/NAME if not said. A study that is there goes on.
+    /// Folder of the study; leaklab-study/NAME if not given. An existing study is continued.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Membrane time constants in place of the study's own conditions, such as 5,10,30,100,300,inf.

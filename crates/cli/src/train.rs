@@ -9,11 +9,11 @@ use leaklab_lab::train::{self, Control, Options, Summary};
 use leaklab_record::Machine;
 use std::path::PathBuf;
 
-/// Train a network, or go on where a run was stopped.
+/// Train a network, or resume a run that was stopped.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// File with the run's settings, or the name of a built-in study; what it does not say has the data set's
-    /// defaults.
+    /// File with the run's settings, or the name of a built-in study; keys that it does not set have the
+    /// data set's defaults.
     #[arg(conflicts_with = "resume")]
     file: Option<PathBuf>,
     /// Data set, see `leaklab data list`.
@@ -41,10 +41,10 @@ pub struct Arguments {
     /// Folder that holds the data sets, or the folder or file of your own.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not said.
+    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not given.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Go on with this run.
+    /// Resume this run.
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
     /// Threads to use; no result depends on it.

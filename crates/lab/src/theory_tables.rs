@@ -59,13 +59,13 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         "Each neuron on its own axis, as in the paper",
         "Coherence between stimulus and spike train against angular frequency times the neuron's own time constant \
          tau = RC, at I = 1.5, D_I = 0.1, C = V = 1.",
-        ("", "Angular frequency times the membrane time constant."),
+        "The frequency axis is dimensionless: angular frequency times the membrane time constant.",
         [0.02, 100.0],
         simulation.map(|s| ([0.2, 100.0], s)),
         &[leaky(1.0, SIGNAL), leaky(3.0, SIGNAL), nearly_perfect(SIGNAL)],
         |_, frequency| frequency,
     );
-    let cycles = ("cycles per unit of time", "Physical frequency, the same for all curves.");
+    let cycles = "Physical frequency in cycles per unit of time, on one axis for all curves.";
     let range = [0.01, 10.0];
     let on_one_axis = |scale: &Scale, frequency: f64| scale.omega(frequency);
     let physical = panel(
@@ -73,8 +73,8 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         "The same neurons on one axis",
         &format!(
             "Coherence against physical frequency, the same input and membranes (I = 1.5, D_I = 0.1, C = V = 1). The \
-             membrane with R = 10^4 is not drawn: it differs from the neuron without leak by at most {:.1e}.",
-            largest_difference(range)
+             membrane with R = 10^4 is not drawn: it differs from the neuron without leak by at most {}.",
+            power_of_ten(largest_difference(range))
         ),
         cycles,
         range,
@@ -157,18 +157,23 @@ fn logarithmic([from, to]: [f64; 2], n: usize) -> impl Iterator<Item = f64> {
     (0..n).map(move |k| from * (to / from).powf(k as f64 / (n - 1) as f64))
 }
 
+/// A small number as `9.9 x 10^-6`.
+fn power_of_ten(x: f64) -> String {
+    format!("{x:.1e}").replace('e', " x 10^")
+}
+
 /// A panel's table, and its simulation's. `omega` turns the axis' frequency into the neuron's angular one.
 fn panel(
     name: &str,
     title: &str,
     definition: &str,
-    axis: (&str, &str),
+    axis: &str,
     range: [f64; 2],
     simulation: Option<([f64; 2], Simulation)>,
     curves: &[Curve],
     omega: impl Fn(&Scale, f64) -> f64,
 ) -> Vec<Table> {
-    let definition = format!("{definition} Frequency in {}: {}", axis.0, axis.1);
+    let definition = format!("{definition} {axis}");
     let mut theory = Rows::new(title, &definition);
     for curve in curves {
         theory.rows.extend(logarithmic(range, POINTS.0).map(|frequency| CoherenceRow {

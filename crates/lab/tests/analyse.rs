@@ -4,7 +4,7 @@
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Isa, LeakChange, Packed, Tau};
 use leaklab_lab::analysis::compare::compare_folders;
-use leaklab_lab::analysis::{Analysis, AnalysisError, Options, analyse};
+use leaklab_lab::analysis::{Analysis, AnalysisError, Options, analyse, pass};
 use leaklab_lab::config::RunConfig;
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::run::{TrainedRun, Weights};
@@ -160,8 +160,9 @@ fn goes_on_where_it_was_interrupted() {
     let text = std::fs::read_to_string(passes.join("gaussian_pixel_2.json")).unwrap();
     std::fs::write(passes.join("gaussian_pixel_2.json"), &text[..text.len() / 2]).unwrap();
     std::fs::write(passes.join("gaussian_pixel_3.json"), &text).unwrap();
-    let old =
-        std::fs::read_to_string(passes.join("clean.json")).unwrap().replace("\"format\":2", "\"format\":0");
+    let clean = std::fs::read_to_string(passes.join("clean.json")).unwrap();
+    let old = clean.replace(&format!("\"format\":{}", pass::FORMAT), "\"format\":0");
+    assert_ne!(clean, old);
     std::fs::write(passes.join("clean.json"), old).unwrap();
     let mut total = 0;
     let repaired = analyse(&run, &Analysis::ALL, &options(2), &mut |advance| {

@@ -201,7 +201,7 @@ fn every_opening_sentence() {
         AnswerCase::NoEffect,
         &[
             "No:",
-            "In between, tau 30 against no leak is more accurate under all 4 kinds of noise, by 5.0 points",
+            "In between, tau 30 compared with no leak is more accurate under all 4 kinds of noise, by 5.0 points",
         ],
     );
     let strong = study(|rank, seed| {
@@ -235,7 +235,7 @@ fn every_opening_sentence() {
     expect(
         &mixed,
         AnswerCase::Mixed,
-        &["In part", "2 of 4", "less accurate under 1", "not better by a point or more under 1"],
+        &["In part", "2 of 4", "less accurate under 1", "gains less than one percentage point under 1"],
     );
     let nothing = study(|_, _| Numbers { accuracy: 0.1, ..Numbers::plain(0.0) });
     expect(&nothing, AnswerCase::NothingLearned, &["fewer than two conditions"]);
@@ -363,7 +363,8 @@ fn conditions_that_are_no_sweep_are_compared_with_the_baseline() {
     }
     let tables = compare(&runs, None).unwrap();
     let answer: AnswerRow = rows(&tables).remove(0);
-    let beside = "Beside that, readout against no leak is more accurate under all 4 kinds of noise, by ";
+    let beside =
+        "Beside that, readout compared with no leak is more accurate under all 4 kinds of noise, by ";
     assert!(answer.sentence.contains(beside) && !answer.sentence.contains("hidden"), "{}", answer.sentence);
     let conditions: Vec<ConditionRow> = rows(&tables);
     let found: Vec<(&str, Option<String>, Role)> = conditions

@@ -22,7 +22,7 @@ const SIGNALS: Duration = Duration::from_millis(100);
 
 /// Trains a network into a run folder.
 ///
-/// ``config`` is a dict of settings or the path of a TOML file; what it does not say has the data set's
+/// ``config`` is a dict of settings or the path of a TOML file; keys that it does not set have the data set's
 /// defaults, so ``{"dataset": "digits", "tau": 30}`` is complete. The data set may be a ``Dataset``: it is written into
 /// the run's folder, so that the run can be continued and analysed anywhere. ``out`` is the new run's folder
 /// (``runs/DATASET_tau-TAU_seed-SEED`` if not given); with ``exist_ok=True`` a run of the same settings that is there

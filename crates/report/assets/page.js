@@ -287,7 +287,7 @@
     link.addEventListener("click", () => { const claim = document.getElementById(link.hash.slice(1)); if (claim) claim.open = true; });
   addEventListener("hashchange", openLinked);
   openLinked();
-  addEventListener("beforeprint", () => { for (const claim of claims) claim.open = true; });
+  addEventListener("beforeprint", () => { for (const folded of document.querySelectorAll("main details")) folded.open = true; });
 
   // The page of a study that still runs reads itself again, and stays where the reader was.
   const refresh = Number(root.dataset.refresh);

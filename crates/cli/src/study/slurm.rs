@@ -28,7 +28,7 @@ pub struct Flags {
     #[arg(long, value_name = "P", value_parser = line)]
     partition: Option<String>,
     /// Time limit of a task, as Slurm writes it, such as 90 (minutes), 8:00:00 or 1-12; from the plan if not
-    /// set. A task that needs longer goes on in its next turn.
+    /// set. A task that needs longer is queued again and continues.
     #[arg(long, value_name = "T", value_parser = time)]
     time: Option<u64>,
     /// Cores of a task; from the plan if not set.

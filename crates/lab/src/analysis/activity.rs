@@ -1,6 +1,7 @@
 //! How busy the network is, and what that costs: spikes, synaptic operations, weighted inputs, NeuroBench's
 //! block.
 
+use super::neurobench::updates;
 use super::pass::ActivityPass;
 use super::statistics::{Estimate, mean_interval};
 use super::stimulus::PassKey;
@@ -66,7 +67,9 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
             "Per image over {images} clean test images; intervals are Student's t, 95 %, over images, where a value varies \
              between them. Effective operations, activation sparsity and footprint are defined as in NeuroBench: non-zero \
              inputs times non-zero weights, on inputs of -1, 0, 1 accumulates (ACs), else multiply-accumulates (MACs); \
-             share of zeros in the outputs of all spiking layers, pools included; bytes of the weights."
+             share of zeros in the outputs of all spiking layers, pools included; bytes of the weights. Neuron operations: \
+             4 for each update of a membrane potential, which is needed where an input arrives and, with leak, at every \
+             step at which the potential is not zero; dense if every neuron is updated at every step."
         ),
     );
     let network = &analyst.run.network;
@@ -92,6 +95,11 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
     push(ActivityMeasure::Synops, per_image(activity.synops.iter().sum()), mean_interval(&each));
     push(ActivityMeasure::EffectiveAcs, per_image(activity.effective_acs), None);
     push(ActivityMeasure::EffectiveMacs, per_image(activity.effective_macs), None);
+    let updates = [activity.neuron_updates as f64 / images as f64, updates::dense(network, steps) as f64];
+    let measures = [ActivityMeasure::EffectiveNeuronOps, ActivityMeasure::DenseNeuronOps];
+    for (measure, updates) in measures.into_iter().zip(updates) {
+        push(measure, updates * updates::OPERATIONS as f64, None);
+    }
     let dense = neurobench::dense_macs(network);
     push(ActivityMeasure::DenseMacs, dense as f64, None);
     push(ActivityMeasure::DenseSynops, (dense * steps as u64) as f64, None);

@@ -4,7 +4,9 @@
 //! Synaptic operations: for each conv and fully connected layer and step, inputs that are not zero times
 //! weights that are not zero, borders exact, biases out. Operations on inputs of -1, 0 and 1 are accumulates
 //! (ACs), at a step with any other value they are multiply-accumulates (MACs). `tools/neurobench_check.py`
-//! compares these numbers with the package's own.
+//! compares these numbers with the package's own. Neuron operations are in [`updates`].
+
+pub mod updates;
 
 use leaklab_engine::{Input, LayerKind, Network, Shape, Trace};
 

@@ -5,7 +5,7 @@
 //! interrupted analysis goes on where it stopped, and nothing is computed twice.
 
 use super::keep;
-use super::neurobench::Synapses;
+use super::neurobench::{Synapses, updates};
 use super::periodogram::Periodogram;
 use super::stimulus::{PassKey, has_activity, has_spectrum};
 use super::surrogate::Surrogate;
@@ -14,7 +14,7 @@ use leaklab_record::{Bits, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Version of a kept pass, raised whenever a measurement changes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Rate from which a neuron counts as saturated.
 pub const SATURATED: f64 = 0.9;
@@ -73,6 +73,8 @@ pub struct ActivityPass {
     pub effective_acs: u64,
     /// Effective multiply-accumulates by NeuroBench's definition, all images.
     pub effective_macs: u64,
+    /// Updates of membrane potentials by NeuroBench's definition, all images.
+    pub neuron_updates: u64,
 }
 
 /// Measures images and adds them up in their order, so that threads and chunks leave no trace in the sums.
@@ -109,6 +111,7 @@ struct ImageActivity {
     norms: Vec<f64>,
     acs: u64,
     macs: u64,
+    updates: u64,
 }
 
 impl<'a> Meter<'a> {
@@ -134,6 +137,7 @@ impl<'a> Meter<'a> {
             image_synops: Vec::new(),
             effective_acs: 0,
             effective_macs: 0,
+            neuron_updates: 0,
         });
         let neurons = network.architecture.hidden().iter().map(|layer| vec![0; layer.output.neurons()]);
         Meter {
@@ -170,6 +174,7 @@ impl<'a> Meter<'a> {
                     norms: trace.weighted_input_norms(),
                     acs: operations.acs,
                     macs: operations.macs,
+                    updates: updates::count(self.network, trace),
                 }
             }),
         }
@@ -202,6 +207,7 @@ impl<'a> Meter<'a> {
             add_all(&mut self.norms, &image.norms);
             sums.effective_acs += image.acs;
             sums.effective_macs += image.macs;
+            sums.neuron_updates += image.updates;
         }
     }
 
@@ -307,6 +313,7 @@ impl ActivityPass {
             && self.norms.len() == hidden.len()
             && self.image_spikes.len() == images
             && self.image_synops.len() == images
+            && self.neuron_updates <= per_neuron * neurons.iter().sum::<u64>()
     }
 }
 

@@ -77,8 +77,9 @@ fn input_spectrum(
         }
         if let Some((slope, error)) = flatness(&pass.input_power) {
             table.note(format!(
-                "{stimulus}: upper over lower half of the band {slope:.4} (standard error {error:.4} from the scatter of \
-                 the bins; 1 is flat)."
+                "{}: power in the upper half of the band over that in the lower half {slope:.4}, standard error \
+                 {error:.4} (from the scatter of the bins); a flat spectrum has 1.",
+                stimulus.words()
             ));
         }
     }

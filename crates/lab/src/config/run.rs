@@ -112,7 +112,7 @@ pub struct RunConfig {
     pub time_steps: usize,
     /// How large the initial weights are.
     pub initial: InitialScale,
-    /// Microseconds of a step of a recording; equal parts of each recording if not said.
+    /// Microseconds of a step of a recording; equal parts of each recording if not set.
     pub step_us: Option<u64>,
     /// Squares of so many pixels a side of a recording become one.
     pub downsample: usize,
@@ -154,7 +154,7 @@ pub struct RunConfig {
     pub noise: Vec<NoiseKey>,
     /// What a severity means.
     pub severities: Severities,
-    /// Test images that analyses use; all if not said.
+    /// Test images that analyses use; all if not set.
     pub analysis_images: Option<usize>,
     /// Times that the robustness analysis shows each image.
     pub presentations: u64,

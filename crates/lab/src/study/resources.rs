@@ -47,7 +47,7 @@ impl Plan {
         runs.filter(|(_, run)| !folder.run(&run.key()).complete().is_file()).map(|(index, _)| index).collect()
     }
 
-    /// What the parts of the study need, with so many cores a run; as many as it can use if not said.
+    /// What the parts of the study need, with so many cores a run; as many as it can use if not set.
     pub fn resources(&self, cpus: Option<usize>) -> Resources {
         let base = &self.config.base;
         let on_one_core = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// What does not change a run's results (but see `isa`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Threads to use; as many as the machine has if not said.
+    /// Threads to use; as many as the machine has if not set.
     pub threads: Option<usize>,
     /// Minutes between checkpoints within an epoch.
     pub checkpoint_minutes: f64,
@@ -242,7 +242,7 @@ fn check_memory(config: &RunConfig, pool: &rayon::ThreadPool) -> Result<(), memo
 /// More threads than this are a slip of the finger.
 pub const MOST_THREADS: usize = 1024;
 
-/// A pool of threads; as many as the machine has if not said.
+/// A pool of threads; as many as the machine has if not set.
 pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
     if let Some(threads) = count.filter(|count| !(1..=MOST_THREADS).contains(count)) {
         let reason = format!("a whole number from 1 to {MOST_THREADS} is expected");

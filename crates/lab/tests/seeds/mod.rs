@@ -141,6 +141,7 @@ fn pass() -> Pass {
             norms: vec![Some(1.5); hidden],
             image_spikes: vec![4; images],
             image_synops: vec![30; images],
+            neuron_updates: 12,
             effective_acs: 90,
             effective_macs: 0,
         }),

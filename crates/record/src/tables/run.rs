@@ -137,6 +137,10 @@ pub enum ActivityMeasure {
     EffectiveAcs,
     /// NeuroBench's effective multiply-accumulates.
     EffectiveMacs,
+    /// NeuroBench's effective neuron operations: updates of membrane potentials that change.
+    EffectiveNeuronOps,
+    /// NeuroBench's dense neuron operations: every neuron at every step.
+    DenseNeuronOps,
     /// Multiply-accumulates of one pass of a dense network of the same shape.
     DenseMacs,
     /// Operations per image if every input were not zero.
@@ -148,11 +152,13 @@ pub enum ActivityMeasure {
 }
 
 impl ActivityMeasure {
-    const ALL: [ActivityMeasure; 8] = [
+    const ALL: [ActivityMeasure; 10] = [
         ActivityMeasure::SpikeRate,
         ActivityMeasure::Synops,
         ActivityMeasure::EffectiveAcs,
         ActivityMeasure::EffectiveMacs,
+        ActivityMeasure::EffectiveNeuronOps,
+        ActivityMeasure::DenseNeuronOps,
         ActivityMeasure::DenseMacs,
         ActivityMeasure::DenseSynops,
         ActivityMeasure::ActivationSparsity,
@@ -165,6 +171,8 @@ impl ActivityMeasure {
             ActivityMeasure::Synops => "synops",
             ActivityMeasure::EffectiveAcs => "effective_acs",
             ActivityMeasure::EffectiveMacs => "effective_macs",
+            ActivityMeasure::EffectiveNeuronOps => "effective_neuron_ops",
+            ActivityMeasure::DenseNeuronOps => "dense_neuron_ops",
             ActivityMeasure::DenseMacs => "dense_macs",
             ActivityMeasure::DenseSynops => "dense_synops",
             ActivityMeasure::ActivationSparsity => "activation_sparsity",
@@ -176,9 +184,11 @@ impl ActivityMeasure {
     pub fn unit(self) -> &'static str {
         match self {
             ActivityMeasure::SpikeRate => "spikes/neuron/step",
-            ActivityMeasure::Synops | ActivityMeasure::EffectiveAcs | ActivityMeasure::EffectiveMacs => {
-                "operations/image"
-            }
+            ActivityMeasure::Synops
+            | ActivityMeasure::EffectiveAcs
+            | ActivityMeasure::EffectiveMacs
+            | ActivityMeasure::EffectiveNeuronOps => "operations/image",
+            ActivityMeasure::DenseNeuronOps => "operations/image if every neuron were updated at every step",
             ActivityMeasure::DenseMacs => "operations of one pass of a dense network",
             ActivityMeasure::DenseSynops => "operations/image if every input were not zero",
             ActivityMeasure::ActivationSparsity => "fraction",

@@ -99,6 +99,12 @@ pub fn number_with(field: &str, title: &str, more: Value) -> Value {
     channel
 }
 
+/// One scale for all panels of a figure: every value and 0, so that no panel magnifies a small effect.
+pub fn common_scale(values: impl Iterator<Item = f64>) -> Value {
+    let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
+    if low == high { json!({}) } else { json!({ "domain": [low, high], "nice": true }) }
+}
+
 /// The axis of a difference of accuracies, in percentage points.
 pub fn points_axis() -> Value {
     json!({ "labelExpr": "datum.value == 0 ? '0' : format(100 * datum.value, '+~g')", "tickCount": 5 })
@@ -180,14 +186,22 @@ pub fn missing(what: &'static str, tables: &'static str) -> Html {
     )
 }
 
-/// A table's definition and notes as small print.
+/// A table's definition and notes, folded below what a reader needs first.
 pub fn small_print<R>(rows: &Rows<R>) -> Html {
     let mut out = Html::new();
     if !rows.definition.is_empty() {
         out.add("<p>{}</p>", &[&typeset::html(&rows.definition)]);
     }
     out.push(&notes(&rows.notes));
-    out
+    definition(&out)
+}
+
+/// Small print behind a line that opens it; nothing where there is none.
+pub fn definition(text: &Html) -> Html {
+    if text.is_empty() {
+        return Html::new();
+    }
+    Html::fill("<details class=\"definition\"><summary>Definition</summary>{}</details>", &[text])
 }
 
 /// A table's notes as small print.

@@ -108,7 +108,7 @@ pub fn section(theory: &Theory) -> Section {
     });
     let caption = Html::fill(
         "<p>Lines are the theory. Open circles are simulations; bars are their 95&nbsp;% intervals.</p>{}",
-        &[&small_print],
+        &[&chart::definition(&small_print)],
     );
     let title = "Fig. 2 · Coherence between input and output spikes";
     section.figures.push(Figure::new("fig2", title, caption, &data, panels.collect()).with_series(series));

@@ -36,7 +36,8 @@ impl Condition {
         match self.tau {
             Some(tau) if tau.leaks() => format!("τ = {tau}"),
             Some(_) => "no leak".to_owned(),
-            None => self.name.clone(),
+            // A name of the study's own may begin with its time constant.
+            None => self.name.strip_prefix("tau ").map_or(self.name.clone(), |rest| format!("τ {rest}")),
         }
     }
 

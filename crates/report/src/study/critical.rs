@@ -65,8 +65,8 @@ pub fn section(study: &Study) -> Section {
     });
     let panels = panels.collect();
     let caption = Html::fill(
-        "<p>Images of all seeds. A dot with a dashed line is the mean over seeds, the bar through it its \
-         95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to the \
+        "<p>Images of all seeds. A dashed line is the mean over seeds; the block on it, at the top, is as wide \
+         as its 95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to the \
          left.</p>{}",
         &[&chart::unlearned_panels(study)],
     );
@@ -120,32 +120,29 @@ fn panel(study: &Study, condition: &Condition, series: &Series, white: Option<f6
             ]
         }
     })];
+    let tooltip = json!([
+        hint("words", "mean of", ""),
+        hint(Mean::mean, "cycles/step", ".4f"),
+        hint(Mean::low, "interval from", ".4f"),
+        hint(Mean::high, "to", ".4f")
+    ]);
     for (i, mean) in means(study, condition).into_iter().enumerate() {
         // Above the histogram, one below the other.
-        let row = json!({ "value": 8 + 9 * i });
+        let row = json!({ "value": 8 + 10 * i });
         let hidden = json!({ "filter": format!("indexof(hidden, datum.{}) < 0", R::stimulus) });
         layers.push(json!({
             "data": { "values": [mean] },
             "transform": [hidden],
             "mark": { "type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3] },
-            "encoding": { "x": frequency(Mean::mean) }
+            "encoding": { "x": frequency(Mean::mean), "tooltip": tooltip }
         }));
         layers.push(json!({
             "data": { "values": [mean] },
             "transform": [hidden, chart::valid(Mean::low)],
-            "mark": { "type": "rule", "strokeWidth": 3 },
-            "encoding": { "x": frequency(Mean::low), "x2": { "field": Mean::high }, "y": row }
-        }));
-        layers.push(json!({
-            "data": { "values": [mean] },
-            "transform": [hidden],
-            "mark": { "type": "point", "filled": true, "size": 36, "opacity": 1 },
+            "mark": { "type": "rule", "strokeWidth": 8, "opacity": 1 },
             "encoding": {
-                "x": frequency(Mean::mean), "y": row,
-                "tooltip": [
-                    hint("words", "mean of", ""), hint(Mean::mean, "cycles/step", ".4f"),
-                    hint(Mean::low, "interval from", ".4f"), hint(Mean::high, "to", ".4f")
-                ]
+                "x": frequency(Mean::low), "x2": { "field": Mean::high }, "y": row,
+                "tooltip": tooltip
             }
         }));
     }

@@ -69,5 +69,5 @@ fn joule(x: f64) -> String {
         x if x >= 1e-6 => (1e6, "µJ"),
         _ => (1e9, "nJ"),
     };
-    format!("{}\u{a0}{unit}", number::short(x * scale))
+    format!("{}\u{a0}{unit}", number::plain(x * scale))
 }

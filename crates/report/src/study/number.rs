@@ -46,13 +46,17 @@ pub struct WithError {
     pub power: String,
 }
 
+/// The power of ten that numbers up to this one are written with; 0 for none.
+pub fn exponent(largest: f64) -> i32 {
+    let magnitude = if largest == 0.0 { 0 } else { largest.abs().log10().floor() as i32 };
+    if (-4..6).contains(&magnitude) { 0 } else { magnitude }
+}
+
 /// A mean with its error as a reader wants it: `0.1058 ± 0.0011`, or `(1.980 ± 0.021) × 10⁶`.
-pub fn with_error(mean: f64, error: f64) -> WithError {
+pub fn with_error(mean: f64, error: f64, exponent: i32) -> WithError {
     if !(error > 0.0 && error.is_finite()) {
         return WithError { mean: plain(mean), error: plain(error), power: String::new() };
     }
-    let magnitude = if mean == 0.0 { 0 } else { mean.abs().log10().floor() as i32 };
-    let exponent = if (-4..6).contains(&magnitude) { 0 } else { magnitude };
     let scale = 10f64.powi(exponent);
     let digits = (1 - (error / scale).log10().floor() as i32).clamp(0, 6) as usize;
     WithError {
@@ -117,11 +121,13 @@ mod tests {
         assert_eq!(short(23.6), "23.6");
         assert_eq!(short(26.0), "26");
         let parts = |mean, error| {
-            let WithError { mean, error, power } = with_error(mean, error);
+            let WithError { mean, error, power } = with_error(mean, error, exponent(mean));
             [mean, error, power]
         };
         assert_eq!(parts(0.10581, 0.00106), ["0.1058", "0.0011", ""]);
         assert_eq!(parts(1.98e6, 2.1e4), ["1.980", "0.021", " ×\u{a0}10⁶"]);
+        let WithError { mean, error, .. } = with_error(930_532.0, 9_862.0, exponent(1.08e6));
+        assert_eq!((mean, error), ("0.9305".into(), "0.0099".into()));
         assert_eq!(percent(0.8965, 2), "89.65\u{a0}%");
         assert_eq!((signed(-1.23, 1), signed(0.01683, 4)), ("−1.2".into(), "+0.0168".into()));
         assert_eq!(duration(3725.0), "1 h 2 min");

@@ -52,7 +52,9 @@ pub fn section(study: &Study) -> Section {
         item("trained by", &machine);
     }
     item("runs", &format!("{} of {} trained", study.trained(), study.planned));
-    section.after.add("<dl class=\"settings\">{}</dl>\n", &[&items]);
+    section
+        .after
+        .add("<details><summary>All settings</summary><dl class=\"settings\">{}</dl></details>\n", &[&items]);
     section.after.add(
         "<details><summary>The whole settings file</summary><div \
          class=\"copyable\"><pre><code>{}</code></pre><button type=\"button\" \

@@ -19,11 +19,14 @@ pub fn section(study: &Study) -> Section {
     let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));
     let mut body = Html::new();
     for (quantity, factor) in chart::distinct(table.rows.iter().map(|row| (&row.quantity, row.factor))) {
+        let own = table.rows.iter().filter(|row| row.quantity == *quantity && row.factor == factor);
+        let largest = own.filter_map(|row| Some((row.mean? * factor).abs())).fold(0.0, f64::max);
+        let exponent = number::exponent(largest);
         let cells = Html::join(conditions.iter().map(|condition| {
             let row = table.rows.iter().find(|row| {
                 row.quantity == *quantity && row.factor == factor && row.condition == condition.name
             });
-            cell(condition, row)
+            cell(condition, row, exponent)
         }));
         body.add("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&label(quantity, factor), &cells]);
     }
@@ -49,12 +52,13 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-fn cell(condition: &Condition, row: Option<&Table1Row>) -> Html {
+/// A cell; a row has one power of ten.
+fn cell(condition: &Condition, row: Option<&Table1Row>, exponent: i32) -> Html {
     let value = row.and_then(|row| Some((row, row.mean?))).map_or_else(
         || Html::markup("–"),
         |(row, mean)| {
             let (mean, error) = (mean * row.factor, row.standard_error.map(|error| error * row.factor));
-            Html::fill("{}{}", &[&with_error(row.unit, mean, error), &published(row)])
+            Html::fill("{}{}", &[&with_error(row.unit, mean, error, exponent), &published(row)])
         },
     );
     let class = if condition.failed() { "number muted" } else { "number" };
@@ -64,13 +68,13 @@ fn cell(condition: &Condition, row: Option<&Table1Row>) -> Html {
     )
 }
 
-fn with_error(unit: Unit, mean: f64, error: Option<f64>) -> Html {
+fn with_error(unit: Unit, mean: f64, error: Option<f64>, exponent: i32) -> Html {
     let Some(error) = error else { return Html::text(&value(unit, mean)) };
     if unit == Unit::Fraction {
         let [mean, error] = [mean, error].map(|x| format!("{:.2}", 100.0 * x));
         return Html::fill("{} <span class=\"range\">± {}&nbsp;%</span>", &[&mean, &error]);
     }
-    let number::WithError { mean, error, power } = number::with_error(mean, error);
+    let number::WithError { mean, error, power } = number::with_error(mean, error, exponent);
     let both = Html::fill("{} <span class=\"range\">± {}</span>", &[&mean, &error]);
     if power.is_empty() {
         both

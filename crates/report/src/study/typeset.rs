@@ -5,12 +5,15 @@ use super::number::superscript;
 use crate::html::Html;
 
 /// A symbol, its letter and its subscript.
-const SYMBOLS: [(&str, &str, &str); 7] = [
+const SYMBOLS: [(&str, &str, &str); 10] = [
     ("tau", "τ", ""),
+    ("Tau", "τ", ""),
     ("tau_m", "τ", "m"),
     ("lambda", "λ", ""),
     ("omega", "ω", ""),
+    ("pi", "π", ""),
     ("D_I", "D", "I"),
+    ("O_in", "O", "in"),
     ("v_th", "v", "th"),
     ("V_th", "V", "th"),
 ];
@@ -21,6 +24,8 @@ enum Piece<'a> {
     Symbol(&'static str, &'static str),
     Power(i32),
     Infinity,
+    /// What stood between backticks: a command, as it is typed.
+    Code(&'a str),
 }
 
 /// Text with its symbols typeset.
@@ -31,6 +36,7 @@ pub fn html(text: &str) -> Html {
         Piece::Symbol(letter, below) => Html::fill("{}<sub>{}</sub>", &[&letter, &below]),
         Piece::Power(n) => Html::text(&superscript(n)),
         Piece::Infinity => Html::markup("∞"),
+        Piece::Code(text) => Html::fill("<code>{}</code>", &[&text]),
     }))
 }
 
@@ -42,6 +48,7 @@ pub fn plain(text: &str) -> String {
         Piece::Symbol(letter, below) => format!("{letter}_{below}"),
         Piece::Power(n) => superscript(n),
         Piece::Infinity => "∞".to_owned(),
+        Piece::Code(text) => text.to_owned(),
     });
     pieces.collect()
 }
@@ -58,7 +65,12 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
                 rest = &rest[1 + length..];
                 continue;
             }
-            let between = prefix(rest, |c| !(c.is_alphanumeric() || c == '_' || c == '^'));
+            if let Some((code, after)) = rest.strip_prefix('`').and_then(|text| text.split_once('`')) {
+                found.push(Piece::Code(code));
+                rest = after;
+                continue;
+            }
+            let between = prefix(rest, |c| !(c.is_alphanumeric() || "_^`".contains(c)));
             let between = if between.is_empty() { &rest[..1] } else { between };
             found.push(Piece::Text(between));
             rest = &rest[between.len()..];
@@ -96,5 +108,6 @@ mod tests {
         assert_eq!(plain(text), "At D_I = 0.1 and R = 10⁴, τ = RC; τ ∞ < τ 30, (p - onehot)² ^x, taus <b>");
         assert_eq!(html("D_I, v_th <b>").as_str(), "D<sub>I</sub>, v<sub>th</sub> &lt;b&gt;");
         assert_eq!(plain("10^-3, tau = inf, é^"), "10⁻³, τ = ∞, é^");
+        assert_eq!(html("Tau 30: `a --tau <b>` `").as_str(), "τ 30: <code>a --tau &lt;b&gt;</code> `");
     }
 }

@@ -183,7 +183,7 @@ fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, op
         let parts: Vec<String> = [part("more", 1.0), part("less", -1.0)].into_iter().flatten().collect();
         if !parts.is_empty() {
             text.push_str(&format!(
-                " {opening}, {} against {} is {}.",
+                " {opening}, {} compared with {} is {}.",
                 label(group.row.tau, &group.row.condition),
                 label(than.row.tau, &than.row.condition),
                 parts.join(", and ")
@@ -219,31 +219,24 @@ fn mixed(claims: &[ClaimRow], most: &str, least: &str, n: usize) -> String {
     let mut pieces = Vec::new();
     let (count, names) = part(Verdict::Holds, None);
     if count > 0 {
-        pieces.push(format!(
-            "{most} is more accurate than {least} under {count} of {n} kinds of noise ({names})"
-        ));
+        pieces.push(format!("it is more accurate under {count} of {n} kinds of noise ({names})"));
     }
-    let (against, against_names) = part(Verdict::DoesNotHold, Some(Case::Opposite));
+    let (against, names) = part(Verdict::DoesNotHold, Some(Case::Opposite));
     if against > 0 {
-        pieces.push(format!("less accurate under {against} ({against_names})"));
+        pieces.push(format!("it is less accurate under {against} ({names})"));
     }
     let not = |row: &ClaimRow| row.verdict == Verdict::DoesNotHold && row.case != Case::Opposite;
     let none: Vec<String> = noises_with(claims, not).iter().map(|noise| noise.words()).collect();
     if !none.is_empty() {
-        pieces.push(format!("not better by a point or more under {} ({})", none.len(), none.join(", ")));
+        let names = none.join(", ");
+        pieces.push(format!("it gains less than one percentage point under {} ({names})", none.len()));
     }
-    let (open, open_names) = part(Verdict::NotEnoughEvidence, None);
+    let (open, names) = part(Verdict::NotEnoughEvidence, None);
     if open > 0 {
-        pieces.push(format!("undecided under {open} ({open_names})"));
+        pieces.push(format!("there is not enough evidence for {open} ({names})"));
     }
-    let opening = if count > 0 { "In part" } else { "Not as far as this study can tell" };
-    let first_is_most = count > 0;
-    let body = pieces.join("; ");
-    if first_is_most {
-        format!("{opening}: {body}.")
-    } else {
-        format!("{opening}: {most} against {least} is {body}.")
-    }
+    let opening = if count > 0 { "In part" } else { "Not shown" };
+    format!("{opening}, for {most} compared with {least}: {}.", pieces.join("; "))
 }
 
 /// Whether no severity up to [`STRONG`] shows a gain by itself.

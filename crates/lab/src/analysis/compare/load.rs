@@ -31,7 +31,7 @@ pub fn load(path: &Path) -> Result<RunRecord, AnalysisError> {
 }
 
 /// Compares the runs in folders and writes the tables into `out`. `baseline` names the condition that others
-/// are compared with; the one with the least leak if not said.
+/// are compared with; the one with the least leak if not set.
 pub fn compare_folders(
     runs: &[PathBuf],
     baseline: Option<&str>,

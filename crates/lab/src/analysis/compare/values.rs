@@ -262,6 +262,8 @@ fn numbers(run: &RunRecord) -> Vec<(Quantity, f64)> {
             ActivityMeasure::Synops => add(Quantity::Synops, Some(row.value)),
             ActivityMeasure::EffectiveAcs
             | ActivityMeasure::EffectiveMacs
+            | ActivityMeasure::EffectiveNeuronOps
+            | ActivityMeasure::DenseNeuronOps
             | ActivityMeasure::DenseMacs
             | ActivityMeasure::DenseSynops
             | ActivityMeasure::ActivationSparsity

@@ -133,7 +133,7 @@ pub fn rows(subjects: &Subjects, panel: &Panel) -> Rows<AdviceRow> {
     let mut table = Rows::new(
         "The most robust way to run these networks",
         "Of all trained networks, hidden leaks and readouts that were measured, the most accurate under each \
-         noise: chosen on every other test image of each class, told from the other half. `leaklab advise` \
+         noise: chosen on every other test image of each class, its accuracy measured on the rest. `leaklab advise` \
          answers for other severities and within a budget of synaptic operations.",
     );
     for &stimulus in subjects.stimuli.iter().filter(|&&stimulus| stimulus != Stimulus::Clean) {

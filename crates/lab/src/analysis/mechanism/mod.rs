@@ -84,7 +84,7 @@ pub fn run(
 }
 
 /// Advice on a study's networks under one noise; the severity is the one that the study's tables are about,
-/// if not said.
+/// if not set.
 pub fn advise(
     runs: &[PathBuf],
     baseline: Option<&str>,

@@ -89,12 +89,12 @@ fn of_gain(split: &Split) -> Option<WhyRow> {
     let opening = match (total.mean >= 0.0, total.interval().is_some_and(sure)) {
         (true, true) => format!("Of the {} points that tau {tau} gains {place}, ", of_contrast(total)),
         (true, false) => {
-            format!("Tau {tau} gains {} points {place}, which may be none: ", of_contrast(total))
+            format!("Tau {tau} gains {} points {place}, which may be chance: ", of_contrast(total))
         }
         (false, true) => format!("Tau {tau} loses accuracy {place}, by {} points: ", of_contrast(total)),
         (false, false) => {
             format!(
-                "Tau {tau} changes accuracy {place} by {} points, which may be nothing: ",
+                "Tau {tau} changes accuracy {place} by {} points, which may be chance: ",
                 of_contrast(total)
             )
         }
@@ -187,8 +187,9 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
         Some(points(row.gain, row.low, row.high))
     };
     let sentence = format!(
-        "Leak in the hidden layers alone gains {} points under white noise and {} under frozen noise that is \
-         as hard; the control, which has no leak and skips its first steps in the readout, gains {} and {}.",
+        "Leak in the hidden layers alone changes accuracy by {} points under white noise, and by {} under \
+         frozen noise that is equally hard. The control, without leak and with a readout that skips its first \
+         steps, changes it by {} and {}.",
         of(Colour::White, Place::Hidden)?,
         of(Colour::Frozen, Place::Hidden)?,
         of(Colour::White, Place::Control)?,
@@ -214,12 +215,12 @@ fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
     };
     let theory = slow.theory.zip(fast.theory).filter(|(slow, _)| *slow > 0.0);
     let predicted = theory.map_or_else(String::new, |(slow, fast)| {
-        format!("; the theory of one neuron predicts {:.0} %", 100.0 * fast / slow)
+        format!("; the theory of one neuron predicts {:.0} % with leak", 100.0 * fast / slow)
     });
     let sentence = format!(
-        "Looked at directly: when the input goes up and down, {layer} follows the fastest change ({} \
-         cycles/step) {} as well as the slowest ({}) with tau {tau} in the hidden layers, and {} as well \
-         without leak{predicted}.",
+        "Measured directly, with an input that is modulated in time: the response of {layer} to the fastest \
+         modulation ({} cycles/step) is {} of that to the slowest ({}) with tau {tau} in the hidden layers, \
+         and {} without leak{predicted}.",
         fast.frequency,
         passed(slow, fast)?,
         slow.frequency,
@@ -247,14 +248,14 @@ pub fn explanation(claims: &[ClaimRow]) -> Option<WhyRow> {
     };
     let noises = if all == 1 { "noise" } else { "noises" };
     let sentence = format!(
-        "The paper explains robustness by low-pass filtering in the neurons; then the gain must need leak in \
-         the hidden layers while the network runs (W1) and must vanish as noise becomes slow, more than in a \
-         control without leak (W4). Here, W1 holds for {holds} of {all} {noises} and does not for {refuted}, \
-         and W4 {}: {conclusion} for these networks and images.",
+        "The paper explains robustness by low-pass filtering in the neurons. If so, the gain needs leak in the \
+         hidden layers while the network runs (W1), and it vanishes as noise becomes slow, more than in a \
+         control without leak (W4). Here, W1 holds for {holds} of {all} {noises} and does not hold for \
+         {refuted}, and W4 {}: {conclusion} for these networks and images.",
         match slow {
             Verdict::Holds => "holds",
             Verdict::DoesNotHold => "does not hold",
-            Verdict::NotEnoughEvidence => "lacks evidence either way",
+            Verdict::NotEnoughEvidence => "is undecided",
         }
     );
     Some(WhyRow { topic: Topic::Explanation, noise: None, tau: None, sentence })

@@ -29,8 +29,8 @@ fn row(row: &AdviceRow) -> Html {
     Html::fill(
         "<tr><th scope=\"row\">{}</th><td data-label=\"Trained with\">{}</td>\
          <td data-label=\"Hidden layers run with\">{}</td><td data-label=\"Read with\">{}</td>\
-         <td class=\"number\" data-label=\"Accuracy\">{}&nbsp;% <span class=\"range\">{}</span></td>\
-         <td class=\"number\" data-label=\"Gain, points\">{} <span class=\"range\">{}</span></td>\
+         <td class=\"number\" data-label=\"Accuracy\"><span>{}&nbsp;% <span class=\"range\">{}</span></span></td>\
+         <td class=\"number\" data-label=\"Gain, points\"><span>{} <span class=\"range\">{}</span></span></td>\
          <td class=\"number\" data-label=\"Synaptic operations\">× {}</td></tr>\n",
         &[
             &chart::capital(&row.stimulus.words()),
@@ -51,7 +51,7 @@ pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
     Html::fill(
-        "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Under</th><th>Trained with</th>\
+        "{}<div class=\"scroll\"><table class=\"stack tall\"><thead><tr><th>Under</th><th>Trained with</th>\
          <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
          <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
          <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>With a budget of \

@@ -27,13 +27,13 @@ impl Run {
         format!("{}|{}", self.hidden, Readout::Leaky(self.readout))
     }
 
-    /// Two lines below its column.
+    /// The name of its row.
     fn words(self) -> Value {
         match (self.hidden.leaks(), self.readout.leaks()) {
-            (false, false) => json!(["no", "leak"]),
-            (false, true) => json!(["readout", format!("{}", self.readout)]),
-            (true, false) => json!(["hidden", format!("{}", self.hidden)]),
-            (true, true) => json!(["both", format!("{}", self.hidden)]),
+            (false, false) => json!("no leak"),
+            (false, true) => json!(format!("readout τ {}", self.readout)),
+            (true, false) => json!(format!("hidden τ {}", self.hidden)),
+            (true, true) => json!(format!("both τ {}", self.hidden)),
         }
     }
 }
@@ -87,12 +87,12 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
             ],
             "encoding": {
                 "x": {
-                    "field": "run", "type": "nominal", "sort": order, "title": "run with leak in",
-                    "axis": { "labelExpr": run_words, "labelAngle": 0, "domain": false, "ticks": false }
+                    "field": R::trained, "type": "nominal", "sort": trained, "title": "trained with",
+                    "axis": { "labelExpr": trained_words, "labelAngle": 0, "domain": false, "ticks": false }
                 },
                 "y": {
-                    "field": R::trained, "type": "nominal", "sort": trained, "title": "trained with",
-                    "axis": { "labelExpr": trained_words, "domain": false, "ticks": false }
+                    "field": "run", "type": "nominal", "sort": order, "title": "run with leak in",
+                    "axis": { "labelExpr": run_words, "domain": false, "ticks": false }
                 }
             },
             "layer": [
@@ -103,7 +103,7 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
                             "field": R::accuracy, "type": "quantitative", "scale": scale, "legend": null
                         },
                         "tooltip": [
-                            hint(R::trained, "trained with tau", ""), hint(R::hidden, "hidden layers run with tau", ""),
+                            hint(R::trained, "trained with τ", ""), hint(R::hidden, "hidden layers run with τ", ""),
                             hint(R::readout, "readout", ""), hint(R::accuracy, "accuracy", ".1%"),
                             hint("change", "against no leak at all", "+.1%"), hint(R::low, "interval from", ".1%"),
                             hint(R::high, "to", ".1%"), hint(R::synops, "synaptic operations", ".3~s"),
@@ -122,14 +122,15 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
                 }
             ]
         });
-        Some(Panel::new(&title(stimulus), spec).with_height(44 * trained.len().max(2) as u32))
+        Some(Panel::new(&title(stimulus), spec).with_height(28 * runs.len() as u32))
     });
     let panels: Vec<Panel> = panels.collect();
     if panels.is_empty() {
         return None;
     }
-    let text = "Accuracy of weights trained with one leak (rows) and run with another (columns). Blue is better \
-                than the network trained and run without leak, red is worse; all panels have one scale.";
+    let text = "Accuracy of weights trained with one leak (columns) and run with another (rows). Blue is better \
+                than the network trained and run without leak, red is worse; all panels have one scale. An \
+                empty cell was not measured.";
     let title = "Trained with one leak, run with another";
     Some(Figure::new("why-cells", title, caption(text, table), &data, panels).with_columns(2))
 }

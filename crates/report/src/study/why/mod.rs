@@ -14,7 +14,8 @@ use super::{claims, typeset};
 use crate::figure::{Item, Series};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::{Row, Rows, Stimulus, Tau};
+use leaklab_record::tables::WhyRow;
+use leaklab_record::{Row, Rows, Stimulus, Tau, Topic};
 use serde_json::{Value, json};
 
 /// The section on the cause; nothing where the study did not ask for it.
@@ -40,11 +41,20 @@ pub fn section(study: &Study) -> Option<Section> {
     section.figures.extend(why.response.as_ref().map(noise::response));
     section.figures.extend(why.time.as_ref().map(time::figure));
     section.figures.extend(why.layers.as_ref().map(parts::layers));
-    let items =
-        Html::join(sentences.rows.iter().map(|row| {
-            Html::fill("<li>{}</li>\n", &[&typeset::html(&row.sentence.replace(" %", "\u{a0}%"))])
-        }));
-    section.after.add("<ul class=\"prose\">\n{}</ul>\n", &[&items]);
+    let words = |row: &WhyRow| typeset::html(&row.sentence.replace(" %", "\u{a0}%"));
+    let (first, rest): (Vec<&WhyRow>, Vec<&WhyRow>) =
+        sentences.rows.iter().partition(|row| row.topic == Topic::Explanation);
+    for row in first {
+        section.text.add("<p><strong>In short.</strong> {}</p>", &[&words(row)]);
+    }
+    if !rest.is_empty() {
+        let items = Html::join(rest.iter().map(|row| Html::fill("<li>{}</li>\n", &[&words(row)])));
+        section.after.add(
+            "<details class=\"more\"><summary>The same in {} sentences, with every \
+             interval</summary>\n<ul class=\"prose\">\n{}</ul></details>\n",
+            &[&rest.len(), &items],
+        );
+    }
     if let Some(table) = &why.claims {
         let groups = claims::groups(&table.rows, &claims::WHY);
         section.after.push(&claims::list(&groups, |_| Html::new()));
@@ -67,15 +77,15 @@ fn taus(column: &'static str, taus: impl Iterator<Item = Tau>) -> Series {
     Series { column, items: items.collect() }
 }
 
-/// Whiskers and points of a change along one axis, whose properties are given.
+/// Whiskers and points of a change along one axis, whose properties and scale are given.
 fn points(
     along: &str,
     [mean, low, high]: [&str; 3],
     title: &str,
-    axis: &Value,
+    (axis, scale): (&Value, &Value),
     tooltip: Value,
 ) -> [Value; 3] {
-    let channel = |field: &str| number_with(field, title, json!({ "axis": axis }));
+    let channel = |field: &str| number_with(field, title, json!({ "axis": axis, "scale": scale }));
     let other = if along == "x" { "y" } else { "x" };
     let offset = format!("{other}Offset");
     [
@@ -119,5 +129,5 @@ fn told(mean: &str, low: &str, high: &str, seeds: &str) -> Vec<Value> {
 }
 
 fn caption<R: Row>(text: &'static str, table: &Rows<R>) -> Html {
-    Html::fill("<p>{}</p>{}", &[&text, &chart::small_print(table)])
+    Html::fill("<p>{}</p>{}", &[&text.replace(" %", "\u{a0}%"), &chart::small_print(table)])
 }

@@ -28,11 +28,14 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
     let data = chart::only(table, shown);
     let mut taus = chart::distinct(data.rows.iter().map(|row| row.tau));
     taus.sort();
+    let ends = data.rows.iter().flat_map(|row| [Some(row.gain), row.low, row.high]).flatten();
+    let scale = chart::common_scale(ends);
     let panels = taus.into_iter().map(|tau| {
         let mut tooltip = vec![chart::who("leak"), hint(R::colour, "colour", ""), hint(R::sigma, "sigma", ".3~g")];
         tooltip.extend(told(R::gain, R::low, R::high, R::seeds));
         let (fields, axis) = ([R::gain, R::low, R::high], chart::points_axis());
-        let layer = points("y", fields, "gain in accuracy (points)", &axis, tooltip.into());
+        let name = "gain in accuracy (percentage points)";
+        let layer = points("y", fields, name, (&axis, &scale), tooltip.into());
         let spec = json!({
             "transform": [chart::equal(R::tau, &tau.to_string())],
             "encoding": {
@@ -50,7 +53,7 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
     let panels = panels.collect();
     let text = "Equally hard Gaussian noises of different colour. A filter in the hidden layers should help most against fast \
                 noise (blue, white) and not at all against frozen noise. The control has no leak anywhere; its readout \
-                skips the first 20 % of steps.";
+                skips the first 20 % of steps. Bars are 95 % intervals.";
     Figure::new(
         "why-colours",
         "The gain against the colour of the noise",
@@ -73,7 +76,11 @@ pub fn response(table: &Rows<ResponseRow>) -> Figure {
         let axis = json!({ "format": "~g", "tickCount": 4 });
         let x = number_with(R::frequency, "frequency (cycles/step)", json!({ "scale": scale, "axis": axis }));
         let y = |field: &str| {
-            number_with(field, "gain", json!({ "scale": { "domain": [0, highest], "clamp": true } }))
+            number_with(
+                field,
+                "gain (output / input)",
+                json!({ "scale": { "domain": [0, highest], "clamp": true } }),
+            )
         };
         let tooltip = json!([
             chart::who("leak"),
@@ -109,8 +116,8 @@ pub fn response(table: &Rows<ResponseRow>) -> Figure {
     });
     let panels = panels.collect();
     let text = "How well the rate of a layer follows an input whose spike probability goes up and down at one \
-                frequency. A gain of 1 is followed in full; a low-pass filter would fall to the right. Points: \
-                measured, with 95 % intervals over seeds. Dashed: the theory of one neuron.";
+                frequency. With gain 1 the rate follows in full; a low-pass filter would fall to the right. \
+                Points are measured, bars their 95 % intervals. Dashed lines are the theory of one neuron.";
     let title = "Do the layers filter? Gain against frequency";
     Figure::new("why-response", title, caption(text, table), table, panels).with_series(series)
 }

@@ -4,16 +4,12 @@ use super::{caption, points, stimuli, taus, title, told};
 use crate::figure::{Figure, Panel, Series};
 use crate::study::chart::{self, hint};
 use leaklab_record::tables::{LayerLeakRow, PriceRow, SplitRow};
-use leaklab_record::{PriceMeasure, Rows, Stimulus};
+use leaklab_record::{LayerChoice, PriceMeasure, Rows, Stimulus};
 use serde_json::{Value, json};
 
 /// Parts in the order of their rows, with their words.
-const PARTS: [(&str, &str); 4] = [
-    ("total", "all together"),
-    ("readout", "readout"),
-    ("hidden", "hidden layers"),
-    ("training", "training"),
-];
+const PARTS: [(&str, &str); 4] =
+    [("total", "total"), ("readout", "readout"), ("hidden", "hidden layers"), ("training", "training")];
 
 /// A panel with one row per part; colours and offsets within a row are the time constants.
 fn rows_of_parts(
@@ -44,18 +40,21 @@ fn rows_of_parts(
 pub fn gain(table: &Rows<SplitRow>) -> Figure {
     use SplitRow as R;
     let series = taus(R::tau, table.rows.iter().map(|row| row.tau));
+    let ends = table.rows.iter().flat_map(|row| [Some(row.mean), row.low, row.high]).flatten();
+    let scale = chart::common_scale(ends);
     let panels = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
         let mut tooltip = vec![chart::who("leak"), hint(R::part, "part", "")];
         tooltip.extend(told(R::mean, R::low, R::high, R::seeds));
         let axis = chart::points_axis();
         let fields = [R::mean, R::low, R::high];
-        let layer = points("x", fields, "gain in accuracy (percentage points)", &axis, tooltip.into());
+        let name = "gain in accuracy (percentage points)";
+        let layer = points("x", fields, name, (&axis, &scale), tooltip.into());
         let transform = vec![chart::equal(R::stimulus, &stimulus.to_string())];
         rows_of_parts(stimulus, transform, R::part, &series, layer)
     });
     let panels = panels.collect();
-    let text = "What leak gains, all together and by the place where it acts. The three parts add up to the \
-                whole. Bars are 95 % intervals over seeds and test images.";
+    let text = "What leak gains in accuracy: the total, and the share of each place where it acts. The three \
+                shares add up to the total. Bars are 95 % intervals. All panels have one scale.";
     Figure::new("why-split", "The gain, split by where leak acts", caption(text, table), table, panels)
         .with_series(series)
         .with_columns(2)
@@ -67,6 +66,11 @@ pub fn price(table: &Rows<PriceRow>) -> Figure {
     // The readout costs nothing.
     let data = chart::only(table, |row| row.measure == PriceMeasure::Synops);
     let series = taus(R::tau, data.rows.iter().map(|row| row.tau));
+    let shares = data
+        .rows
+        .iter()
+        .flat_map(|row| [Some(row.mean), row.low, row.high].into_iter().flatten().map(|x| x / row.baseline));
+    let scale = chart::common_scale(shares);
     let panels = stimuli(data.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
         let share = |field: &str| {
             json!({
@@ -86,14 +90,15 @@ pub fn price(table: &Rows<PriceRow>) -> Figure {
             hint(R::seeds, "seeds", "d")
         ]);
         let label = "datum.value == 0 ? '0' : format(datum.value, '+~%')";
-        let axis = json!({ "labelExpr": label, "tickCount": 5 });
+        let axis = json!({ "labelExpr": label, "tickCount": 4, "labelOverlap": true, "labelSeparation": 8 });
         let fields = ["mean_share", "low_share", "high_share"];
-        let layer = points("x", fields, "change of synaptic operations", &axis, tooltip);
+        let layer = points("x", fields, "change in synaptic operations", (&axis, &scale), tooltip);
         rows_of_parts(stimulus, transform, R::part, &series, layer)
     });
     let panels = panels.collect();
-    let text = "What leak costs in synaptic operations per image, split in the same way, relative to the \
-                network trained and run without leak. Bars are 95 % intervals over seeds.";
+    let text = "What leak costs in synaptic operations per image, relative to the network trained and run \
+                without leak, split in the same way. The readout adds none. Bars are 95 % intervals. All panels \
+                have one scale.";
     Figure::new("why-price", "The price, split by where leak acts", caption(text, table), &data, panels)
         .with_series(series)
         .with_columns(2)
@@ -103,12 +108,16 @@ pub fn price(table: &Rows<PriceRow>) -> Figure {
 pub fn layers(table: &Rows<LayerLeakRow>) -> Figure {
     use LayerLeakRow as R;
     let series = taus(R::tau, table.rows.iter().map(|row| row.tau));
+    let alone = table.rows.iter().filter(|row| row.choice == LayerChoice::Only);
+    let ends = alone.flat_map(|row| [Some(row.gain), row.low, row.high]).flatten();
+    let scale = chart::common_scale(ends);
     let noisy = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter();
     let panels = noisy.filter(|stimulus| *stimulus != Stimulus::Clean).map(|stimulus| {
         let mut tooltip = vec![chart::who("leak"), hint(R::layer, "layer", "")];
         tooltip.extend(told(R::gain, R::low, R::high, R::seeds));
         let (fields, axis) = ([R::gain, R::low, R::high], chart::points_axis());
-        let layer = points("y", fields, "gain in accuracy (points)", &axis, tooltip.into());
+        let name = "gain in accuracy (percentage points)";
+        let layer = points("y", fields, name, (&axis, &scale), tooltip.into());
         let spec = json!({
             "transform": [chart::equal(R::stimulus, &stimulus.to_string()), chart::equal(R::choice, "only")],
             "encoding": {
@@ -121,8 +130,8 @@ pub fn layers(table: &Rows<LayerLeakRow>) -> Figure {
         Panel::new(&title(stimulus), spec).with_height(190)
     });
     let panels = panels.collect();
-    let text =
-        "Weights trained without leak, run with leak in one hidden layer only and none in the readout.";
+    let text = "Weights trained without leak, run with leak in one hidden layer and nowhere else. Bars are 95 % \
+         intervals. All panels have one scale.";
     Figure::new("why-layers", "Leak in one hidden layer alone", caption(text, table), table, panels)
         .with_series(series)
         .with_columns(2)

@@ -14,7 +14,7 @@ pub fn figure(table: &Rows<TimeRow>) -> Figure {
     let series = taus(R::tau, data.rows.iter().map(|row| row.tau));
     let panels = stimuli(data.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
         let mut spec = chart::lines_with_hover(
-            number_with(R::last, "steps that count", json!({ "scale": { "nice": false } })),
+            number_with(R::last, "steps read", json!({ "scale": { "nice": false } })),
             number_with(
                 R::accuracy,
                 "accuracy",
@@ -31,8 +31,9 @@ pub fn figure(table: &Rows<TimeRow>) -> Figure {
         Panel::new(&title(stimulus), spec).with_height(190)
     });
     let panels = panels.collect();
-    let text = "Accuracy from the steps up to a moment, read by their plain sum.";
-    Figure::new("why-time", "Accuracy as time goes on", caption(text, table), &data, panels)
+    let text = "Accuracy if the network is read after so many steps, from the sum of the output signal without \
+                leak in the readout.";
+    Figure::new("why-time", "Accuracy by the number of steps read", caption(text, table), &data, panels)
         .with_series(series)
         .with_columns(2)
 }
