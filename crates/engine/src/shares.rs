@@ -87,6 +87,12 @@ impl SharedBatch<'_> {
         self.samples.div_ceil(GROUP).div_ceil(self.round_len())
     }
 
+    /// The samples that a process runs in a round.
+    pub fn samples_of(&self, round: usize, rank: usize) -> Range<usize> {
+        let groups = self.groups_of(round, Place { rank, ..self.place });
+        self.samples.min(groups.start * GROUP)..self.samples.min(groups.end * GROUP)
+    }
+
     /// Runs this process's samples of a round, as [`train_batch`](crate::train_batch) does. Returns what
     /// `measure` made of them, and a letter to each process.
     pub fn run<R: Send>(
