@@ -12,6 +12,8 @@ mod initial;
 mod ranks;
 mod replica;
 mod session;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use event::{Batch, Control, Event, Outcome, Summary};

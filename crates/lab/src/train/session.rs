@@ -101,8 +101,6 @@ impl Session {
         let mut replica = Replica::new(config, dataset, pool, network, state, options.isa, &options.ranks)?;
         if let Ranks::World(world) = &options.ranks {
             replica.threads = worker::meet(&**world, options, replica.threads)?;
-            let ranks = world.place().ranks;
-            notices.push(format!("{ranks} processes with {} threads in all", replica.threads));
         }
         Ok(Session {
             health: Health::new(replica.config.leak.clone(), noticed, position.first_squared_error),
@@ -149,6 +147,10 @@ impl Session {
             self.write_log(&format!(
                 "leaklab {version}: {epoch} epochs and {batch} batches done, {epochs} epochs in all"
             ))?;
+            let (ranks, threads) = (self.replica.ranks.place().ranks, self.replica.threads);
+            if ranks > 1 {
+                self.write_log(&format!("{ranks} processes with {threads} threads in all"))?;
+            }
             machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
         }
         let mut stop = report(started) == Control::Stop;

@@ -134,15 +134,10 @@ impl Launch {
 /// How many processes were started together, by what Open MPI, MPICH, Intel MPI and Slurm's PMI tell each of
 /// them.
 fn launched() -> usize {
-    let read = |name| std::env::var(name).ok()?.trim().parse().ok();
-    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]
-        .into_iter()
-        .find_map(|name| match name {
-            // Slurm says it to every program; only one that it started with PMIx is meant to talk to the others.
-            "SLURM_NTASKS" => std::env::var_os("PMIX_RANK").and_then(|_| read(name)),
-            _ => read(name),
-        })
-        .unwrap_or(1)
+    let read = |name: &str| std::env::var(name).ok()?.trim().parse::<usize>().ok();
+    // Slurm says it to every program; only one that it started with PMIx is meant to talk to the others.
+    let by_slurm = || std::env::var_os("PMIX_RANK").and_then(|_| read("SLURM_STEP_NUM_TASKS"));
+    read("OMPI_COMM_WORLD_SIZE").or_else(|| read("PMI_SIZE")).or_else(by_slurm).unwrap_or(1)
 }
 
 /// What rank 0 tells the others to do next.

@@ -41,29 +41,26 @@ fn error(error: ferrompi::Error) -> RankError {
     RankError::Library(error.to_string())
 }
 
-/// Lengths of blocks and where they begin, as MPI counts.
-fn layout(lengths: impl Iterator<Item = usize>) -> Result<(Vec<i32>, Vec<i32>, usize), RankError> {
-    let (mut counts, mut starts, mut total) = (Vec::new(), Vec::new(), 0usize);
-    let count = |n: usize| {
-        i32::try_from(n).map_err(|_| RankError::Library(format!("a message of {n} numbers is too long")))
-    };
-    for length in lengths {
-        counts.push(count(length)?);
-        starts.push(count(total)?);
-        total += length;
+impl Mpi {
+    /// Passes letters on in pairs: in each turn a process sends to one other and receives from one other. Nothing is
+    /// copied to be sent, and `own` stays here. `lengths` are those of the letters that come.
+    fn pass<'a>(
+        &self,
+        lengths: &[u64],
+        letter_to: impl Fn(usize) -> &'a [u32],
+        own: Vec<u32>,
+    ) -> Result<Vec<Vec<u32>>, RankError> {
+        let Place { rank, ranks } = self.place();
+        let mut received = vec![Vec::new(); ranks];
+        for turn in 1..ranks {
+            let (to, from) = ((rank + turn) % ranks, (rank + ranks - turn) % ranks);
+            let mut letter = vec![0; lengths[from] as usize];
+            self.0.sendrecv(letter_to(to), to as i32, 0, &mut letter, from as i32, 0).map_err(error)?;
+            received[from] = letter;
+        }
+        received[rank] = own;
+        Ok(received)
     }
-    count(total)?;
-    Ok((counts, starts, total))
-}
-
-fn split(numbers: &[u32], counts: &[i32]) -> Vec<Vec<u32>> {
-    let mut rest = numbers;
-    let mut next = |&count: &i32| {
-        let (first, after) = rest.split_at(count as usize);
-        rest = after;
-        first.to_vec()
-    };
-    counts.iter().map(&mut next).collect()
 }
 
 impl World for Mpi {
@@ -84,23 +81,17 @@ impl World for Mpi {
     fn all_gather(&self, letter: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError> {
         let mut lengths = vec![0u64; self.place().ranks];
         self.0.allgather(&[letter.len() as u64], &mut lengths).map_err(error)?;
-        let (counts, starts, total) = layout(lengths.iter().map(|&n| n as usize))?;
-        let mut all = vec![0; total];
-        self.0.allgatherv(&letter, &mut all, &counts, &starts).map_err(error)?;
-        Ok(split(&all, &counts))
+        let mut letters = self.pass(&lengths, |_| &letter, Vec::new())?;
+        letters[self.place().rank] = letter;
+        Ok(letters)
     }
 
-    fn all_to_all(&self, letters: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
-        let lengths: Vec<u64> = letters.iter().map(|letter| letter.len() as u64).collect();
-        let mut theirs = vec![0; lengths.len()];
-        self.0.alltoall(&lengths, &mut theirs).map_err(error)?;
-        let (counts, starts, _) = layout(letters.iter().map(Vec::len))?;
-        let (their_counts, their_starts, total) = layout(theirs.iter().map(|&n| n as usize))?;
-        let mut all = vec![0; total];
-        let sent = letters.concat();
-        drop(letters);
-        self.0.alltoallv(&sent, &counts, &starts, &mut all, &their_counts, &their_starts).map_err(error)?;
-        Ok(split(&all, &their_counts))
+    fn all_to_all(&self, mut letters: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
+        let sent: Vec<u64> = letters.iter().map(|letter| letter.len() as u64).collect();
+        let mut lengths = vec![0; sent.len()];
+        self.0.alltoall(&sent, &mut lengths).map_err(error)?;
+        let own = std::mem::take(&mut letters[self.place().rank]);
+        self.pass(&lengths, |rank| &letters[rank], own)
     }
 
     fn wait(&self) -> Result<(), RankError> {
