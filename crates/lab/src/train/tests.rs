@@ -71,7 +71,7 @@ fn ranks_and_threads_do_not_change_a_bit() {
         together(ranks, threads, &|_| false, |options| train(&config(), &out, options, &mut go_on)).unwrap();
         assert!(results(&out) == results(&run("alone")), "{ranks} ranks with {threads} threads");
     }
-    let log = std::fs::read_to_string(RunFolder::at(&run("5x4")).log()).unwrap();
+    let log = std::fs::read_to_string(RunFolder::at(run("5x4")).log()).unwrap();
     assert!(log.contains("5 processes with 20 threads in all") && log.contains("% waiting"), "{log}");
 }
 
