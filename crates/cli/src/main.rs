@@ -86,6 +86,15 @@ pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Err
     Box::new(Usage(sentence.to_string()))
 }
 
+/// The exit code that tells what kind of error it is.
+pub(crate) fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
+    match () {
+        () if error.is::<Usage>() => 2,
+        () if error.is::<Stopped>() => STOPPED,
+        () => 1,
+    }
+}
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Study(arguments) => study::run(arguments),
@@ -118,11 +127,7 @@ fn main() -> ExitCode {
         },
         Err(error) => {
             eprintln!("leaklab: {error}");
-            match () {
-                () if error.is::<Usage>() => ExitCode::from(2),
-                () if error.is::<Stopped>() => ExitCode::from(STOPPED),
-                () => ExitCode::FAILURE,
-            }
+            ExitCode::from(exit_code(&*error))
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
-use crate::{Outcome, flags, usage};
-use leaklab_engine::{Isa, Tau};
+use crate::{Outcome, STOPPED, exit_code, flags, usage};
+use leaklab_engine::{Isa, Place, Tau};
 use leaklab_lab::config::{RunConfig, Settings};
-use leaklab_lab::train::{self, Control, Options, Summary};
+use leaklab_lab::train::{self, Control, Launch, Options, Ranks, Summary};
 use leaklab_record::Machine;
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub struct Arguments {
     /// Resume this run.
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
-    /// Threads to use; no result depends on it.
+    /// Threads to use, of each process where `mpirun` started several; no result depends on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     #[arg(long, value_name = "SET", help = flags::ISA)]
@@ -66,16 +66,53 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand: alone, or as one of the processes that `mpirun` started.
 pub fn run(arguments: Arguments) -> Outcome {
-    let options = Options {
-        threads: arguments.threads,
+    let launch = Launch::find()?;
+    let (ranks, processes) = (&launch.ranks, launch.processes);
+    let Place { rank, ranks: together } = ranks.place();
+    if processes != together {
+        eprintln!(
+            "leaklab: this is one of {processes} processes that were started together, and trains on its own, \
+             since this program was built without MPI (cargo build --release --features mpi)"
+        );
+    }
+    let outcome = match rank {
+        0 => lead(&arguments, ranks),
+        _ => follow(&arguments, ranks),
+    };
+    match outcome {
+        // The others wait for this process, and have to be ended with it.
+        Err(error) if together > 1 && exit_code(&*error) != STOPPED => {
+            eprintln!("leaklab: rank {rank} of {together}: {error}");
+            ranks.abort(exit_code(&*error).into())
+        }
+        outcome => outcome,
+    }
+}
+
+fn options(arguments: &Arguments, ranks: &Ranks) -> Options {
+    Options {
+        // A rank is one core, unless the user says otherwise: several may be on one machine.
+        threads: arguments.threads.or((ranks.place().ranks > 1).then_some(1)),
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
         data_dir: arguments.data_dir.clone(),
         isa: arguments.isa.unwrap_or_else(Isa::best),
         initial: None,
-    };
+        ranks: ranks.clone(),
+    }
+}
+
+/// The ranks other than 0.
+fn follow(arguments: &Arguments, ranks: &Ranks) -> Outcome {
+    let interrupt = Interrupt::listen("rank 0 will finish the batch and write a checkpoint");
+    Ok(train::work(&options(arguments, ranks), &|| interrupt.asked())?)
+}
+
+/// The training.
+fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
+    let options = options(arguments, ranks);
     let style = Style::choose(arguments.quiet, arguments.json);
     let mut progress = Progress::new(style);
     let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
@@ -86,7 +123,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let summary = match &arguments.resume {
         Some(run) => train::resume(run, &options, &mut report)?,
         None => {
-            let config = config(&arguments).map_err(usage)?;
+            let config = config(arguments).map_err(usage)?;
             let name =
                 || format!("runs/{}_{}", config.dataset.replace(['/', '\\'], "-"), config.folder_name());
             let out = arguments.out.clone().unwrap_or_else(|| name().into());

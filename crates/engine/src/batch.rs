@@ -13,21 +13,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Images of a group: they share each read of the fully connected weights.
 pub(crate) const GROUP: usize = 4;
-/// Groups whose gradients are held at once.
-const WAVE: usize = 16;
+/// Groups whose gradients are summed together, and held at once.
+pub(crate) const WAVE: usize = 16;
 
 /// Buffers to be used again by the next call. What they hold between calls has no effect on any result.
 #[derive(Debug, Default)]
 pub struct Scratch {
     workspaces: Pool<Workspace>,
-    gradients: Pool<GroupGradient>,
+    pub(crate) gradients: Pool<GroupGradient>,
 }
 
 #[derive(Debug, Default)]
-struct Pool<T>(Mutex<Vec<T>>);
+pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
 impl<T: Default> Pool<T> {
-    fn items(&self) -> MutexGuard<'_, Vec<T>> {
+    pub(crate) fn items(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,26 +165,7 @@ pub fn train_batch<R: Send>(
     assert_eq!(gradients.len(), architecture.parameter_count(), "one gradient per weight");
     gradients.fill(0.0);
     let mut measured = Vec::with_capacity(samples);
-    let run = |group: usize| {
-        let range = group * GROUP..samples.min((group + 1) * GROUP);
-        scratch.workspaces.with(|workspace| {
-            let mut labels = Vec::with_capacity(GROUP);
-            for (slot, sample) in range.clone().enumerate() {
-                let trace = slot_trace(packed, workspace, slot, steps);
-                let label = prepare(sample, &mut trace.input, &mut trace.masks);
-                check_input(packed, sample, &trace.input, steps)?;
-                if label >= architecture.classes() {
-                    return Err(InputError::Label { sample, label, classes: architecture.classes() });
-                }
-                labels.push(label);
-            }
-            packed.forward(workspace, labels.len());
-            let results: Vec<R> = range.zip(&workspace.traces).map(|(i, trace)| measure(i, trace)).collect();
-            let mut gradient = scratch.gradients.take();
-            packed.backward(workspace, &labels, mode, samples, &mut gradient);
-            Ok((results, gradient))
-        })
-    };
+    let run = |group: usize| train_group(packed, steps, samples, group, mode, scratch, &prepare, &measure);
     let groups = samples.div_ceil(GROUP);
     for wave in (0..groups).step_by(WAVE) {
         let wave = wave..groups.min(wave + WAVE);
@@ -199,6 +180,38 @@ pub fn train_batch<R: Send>(
         scratch.gradients.items().append(&mut parts);
     }
     Ok(measured)
+}
+
+/// Runs one group of a mini-batch of `samples` forward and backward.
+pub(crate) fn train_group<R>(
+    packed: &Packed,
+    steps: usize,
+    samples: usize,
+    group: usize,
+    mode: Gradient,
+    scratch: &Scratch,
+    prepare: &impl Fn(usize, &mut Input, &mut Masks) -> usize,
+    measure: &impl Fn(usize, &Trace) -> R,
+) -> Result<(Vec<R>, GroupGradient), InputError> {
+    let classes = packed.architecture().classes();
+    let range = group * GROUP..samples.min((group + 1) * GROUP);
+    scratch.workspaces.with(|workspace| {
+        let mut labels = Vec::with_capacity(GROUP);
+        for (slot, sample) in range.clone().enumerate() {
+            let trace = slot_trace(packed, workspace, slot, steps);
+            let label = prepare(sample, &mut trace.input, &mut trace.masks);
+            check_input(packed, sample, &trace.input, steps)?;
+            if label >= classes {
+                return Err(InputError::Label { sample, label, classes });
+            }
+            labels.push(label);
+        }
+        packed.forward(workspace, labels.len());
+        let results: Vec<R> = range.zip(&workspace.traces).map(|(i, trace)| measure(i, trace)).collect();
+        let mut gradient = scratch.gradients.take();
+        packed.backward(workspace, &labels, mode, samples, &mut gradient);
+        Ok((results, gradient))
+    })
 }
 
 /// The trace in a slot of the workspace, made if it is not there yet.

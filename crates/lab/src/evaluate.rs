@@ -6,6 +6,7 @@ use crate::data::{Dataset, Presentation, Split};
 use leaklab_engine::{Architecture, Input, InputError, LayerKind, Packed, Scratch, Trace, infer};
 use leaklab_record::metrics::LayerEpoch;
 use rayon::ThreadPool;
+use std::ops::Range;
 
 /// The epoch that evaluation encodes with. Training counts from 1, so no spike of an evaluation was trained
 /// on, and every evaluation of an image with one seed sees the same spikes.
@@ -63,7 +64,7 @@ impl Evaluation {
 }
 
 /// What one image gave.
-struct Measured {
+pub(crate) struct Measured {
     correct: bool,
     sse: f64,
     spikes: Vec<u64>,
@@ -81,6 +82,58 @@ impl Measured {
             norms: trace.weighted_input_norms(),
         }
     }
+
+    /// How many numbers of each kind there are: spikes, synaptic operations, norms.
+    fn sizes(architecture: &Architecture) -> [usize; 3] {
+        let hidden = architecture.hidden().len();
+        [hidden, architecture.parameters().len(), hidden]
+    }
+
+    /// How many numbers it is.
+    pub(crate) fn numbers_of(architecture: &Architecture) -> usize {
+        2 + Self::sizes(architecture).iter().sum::<usize>()
+    }
+
+    /// It as numbers that another process can read.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut numbers = vec![u64::from(self.correct), self.sse.to_bits()];
+        numbers.extend(self.spikes.iter().chain(&self.synops));
+        numbers.extend(self.norms.iter().map(|norm| norm.to_bits()));
+        numbers
+    }
+
+    /// What [`Measured::numbers`] wrote.
+    pub(crate) fn from_numbers(architecture: &Architecture, numbers: &[u64]) -> Self {
+        let [spikes, synops, _] = Self::sizes(architecture);
+        let (first, rest) = numbers.split_at(2);
+        let (spikes, rest) = rest.split_at(spikes);
+        let (synops, norms) = rest.split_at(synops);
+        Measured {
+            correct: first[0] != 0,
+            sse: f64::from_bits(first[1]),
+            spikes: spikes.to_vec(),
+            synops: synops.to_vec(),
+            norms: norms.iter().map(|&bits| f64::from_bits(bits)).collect(),
+        }
+    }
+}
+
+/// What images of a split give, in order.
+pub(crate) fn measure(
+    packed: &Packed,
+    presentation: &Presentation,
+    split: &Split,
+    images: Range<usize>,
+    pool: &ThreadPool,
+    scratch: &Scratch,
+) -> Result<Vec<Measured>, InputError> {
+    let hidden = packed.architecture().hidden().len();
+    let show = |i: usize, input: &mut Input| {
+        presentation.show(split, images.start + i, EVALUATION_EPOCH, &mut present::Scratch::default(), input);
+    };
+    let measure = |i: usize, trace: &Trace| Measured::of(trace, split.label(images.start + i), hidden);
+    let steps = presentation.encoding.time_steps;
+    pool.install(|| infer(packed, steps, images.len(), scratch, show, measure))
 }
 
 /// Shows every image of `split` to the network. `progress` is told how many are done and answers whether to
@@ -120,17 +173,31 @@ pub fn evaluate_inputs(
     pool: &ThreadPool,
     progress: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Option<Evaluation>, InputError> {
-    let (hidden, steps) = (architecture.hidden().len(), inputs.steps);
-    let (mut sums, scratch) = (Sums::new(architecture), Scratch::default());
-    for start in (0..inputs.count).step_by(CHUNK) {
-        let count = CHUNK.min(inputs.count - start);
-        let measured = pool.install(|| {
-            let show = |i: usize, input: &mut Input| (inputs.show)(start + i, input);
-            let measure = |i: usize, trace: &Trace| Measured::of(trace, label(start + i), hidden);
-            infer(packed, steps, count, &scratch, show, measure)
-        })?;
-        measured.iter().for_each(|image| sums.add(image));
-        if !progress(start + count) {
+    let (hidden, scratch) = (architecture.hidden().len(), Scratch::default());
+    let measure = |range: Range<usize>| {
+        pool.install(|| {
+            let show = |i: usize, input: &mut Input| (inputs.show)(range.start + i, input);
+            let measure = |i: usize, trace: &Trace| Measured::of(trace, label(range.start + i), hidden);
+            infer(packed, inputs.steps, range.len(), &scratch, show, measure)
+        })
+    };
+    evaluate_measured(architecture, inputs.count, inputs.steps, measure, progress)
+}
+
+/// The same for images that are measured elsewhere; `measure` gives a range of them, in order.
+pub(crate) fn evaluate_measured<E>(
+    architecture: &Architecture,
+    count: usize,
+    steps: usize,
+    mut measure: impl FnMut(Range<usize>) -> Result<Vec<Measured>, E>,
+    progress: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<Evaluation>, E> {
+    let mut sums = Sums::new(architecture);
+    for start in (0..count).step_by(CHUNK) {
+        let range = start..count.min(start + CHUNK);
+        let end = range.end;
+        measure(range)?.iter().for_each(|image| sums.add(image));
+        if !progress(end) {
             return Ok(None);
         }
     }

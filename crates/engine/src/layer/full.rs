@@ -5,6 +5,8 @@
 //! once for the whole batch, chunk by chunk, with each row in registers: there is nothing to reduce between
 //! threads.
 
+pub(crate) mod letter;
+
 use super::total_squares;
 use crate::events::Events;
 use crate::layer::conv::Upstream;
@@ -373,6 +375,16 @@ impl Full {
         by_vectors!(self.vectors, N => {
             dispatch(isa, WeightGradient::<N> { full: self, chunk, records, gradient });
         });
+    }
+
+    /// Inputs of an output.
+    pub fn fan_in(&self) -> usize {
+        self.real_channels() * self.input.pixels()
+    }
+
+    /// Outputs.
+    pub fn outputs(&self) -> usize {
+        self.outputs
     }
 
     /// Number of chunks that [`Full::weight_gradient`] takes, and the outputs of each but the last.

@@ -370,6 +370,7 @@ impl<'a> Work<'a> {
             data_dir: config.data_dir.clone(),
             isa: self.options.isa,
             initial: None,
+            ranks: train::Ranks::Alone,
         };
         let mut report = |event: train::Event| tell(Stage::Training(&event));
         let summary = train::go_on(config, folder, lock, &options, &mut report)?;

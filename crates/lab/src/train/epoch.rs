@@ -1,21 +1,14 @@
 //! One epoch: its batches, its evaluation, its lines in the records.
 
 use super::event::Batch;
+use super::ranks::{Images, Order};
 use super::session::Session;
 use super::{Control, Event, Outcome, TrainError};
-use crate::data::{Split, present};
 use crate::evaluate::{self, Evaluation};
-use leaklab_engine::{first_not_finite, philox, train_batch};
+use leaklab_engine::{Scratch, first_not_finite};
 use leaklab_record::metrics::{self, Epoch};
+use std::ops::Range;
 use std::time::Instant;
-
-/// What one training sample gave.
-struct Scored {
-    correct: bool,
-    sse: f64,
-    /// Spikes of each hidden layer, where asked for.
-    spikes: Vec<u64>,
-}
 
 impl Session {
     /// Trains the rest of an epoch and records it. Returns how the run ended, if it did.
@@ -23,22 +16,20 @@ impl Session {
         &mut self,
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Outcome>, TrainError> {
-        let (epoch, batches) = (self.position.epoch + 1, self.batches());
-        let order = philox::shuffle(self.config.seed, epoch as u32, self.dataset.train.len());
+        let (epoch, batches) = (self.position.epoch + 1, self.replica.batches());
+        let images = self.replica.dataset.train.len() as u64;
         let (started, first) = (Instant::now(), self.position.samples);
         let rate = |samples: u64| (samples - first) as f64 / started.elapsed().as_secs_f64().max(1e-9);
         while self.position.batch < batches {
-            let from = self.position.batch as usize * self.config.batch;
-            let samples = &order[from..(from + self.config.batch).min(order.len())];
-            if let Some(outcome) = self.batch(epoch, samples, report)? {
+            if let Some(outcome) = self.batch(epoch, report)? {
                 return Ok(Some(outcome));
             }
             let position = &self.position;
             let images_per_second = rate(position.samples);
-            let rest = (self.config.epochs - position.epoch) * order.len() as u64 - position.samples;
+            let rest = (self.replica.config.epochs - position.epoch) * images - position.samples;
             let event = Batch {
                 epoch,
-                epochs: self.config.epochs,
+                epochs: self.replica.config.epochs,
                 batch: position.batch,
                 batches,
                 sse: position.squared_error / position.samples as f64,
@@ -46,7 +37,7 @@ impl Session {
                 images_per_second,
                 seconds_to_go: rest as f64 / images_per_second,
             };
-            if report(Event::Batch(&event)) == Control::Stop {
+            if report(Event::Batch(&event)) == Control::Stop || self.replica.asked {
                 self.save(report)?;
                 return Ok(Some(Outcome::Interrupted));
             }
@@ -56,13 +47,13 @@ impl Session {
         }
         let images_per_second = if self.position.samples > first { rate(self.position.samples) } else { 0.0 };
         let (mut tested, mut fitted) = (None, None);
-        if self.config.evaluates(epoch) {
-            self.packed.update(&self.network)?;
-            tested = self.evaluate(&self.dataset.test, report)?;
-            if tested.is_some() && !self.fitted.is_empty() {
-                fitted = self.evaluate(&self.fitted, report)?;
+        if self.replica.config.evaluates(epoch) {
+            self.replica.packed.update(&self.replica.network)?;
+            tested = self.evaluate(Images::Test, report)?;
+            if tested.is_some() && !self.replica.fitted.is_empty() {
+                fitted = self.evaluate(Images::Fitted, report)?;
             }
-            if tested.is_none() || (fitted.is_none() && !self.fitted.is_empty()) {
+            if tested.is_none() || (fitted.is_none() && !self.replica.fitted.is_empty()) {
                 self.save(report)?;
                 return Ok(Some(Outcome::Interrupted));
             }
@@ -75,71 +66,41 @@ impl Session {
     fn batch(
         &mut self,
         epoch: u64,
-        samples: &[u32],
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Outcome>, TrainError> {
-        let (config, split, presentation) = (&self.config, &self.dataset.train, &self.training);
-        let (packed, network) = (&mut self.packed, &self.network);
-        let hidden = config.network.hidden();
-        let counted = if self.position.batch == 0 { hidden.len() } else { 0 };
-        let scored = self.pool.install(|| -> Result<_, TrainError> {
-            packed.update(network)?;
-            let scored = train_batch(
-                packed,
-                config.time_steps,
-                samples.len(),
-                config.gradient,
-                &self.scratch,
-                |i, input, masks| {
-                    let index = samples[i] as usize;
-                    presentation.show(split, index, epoch as u32, &mut present::Scratch::default(), input);
-                    masks.draw(
-                        config.dropout,
-                        config.seed,
-                        epoch as u32,
-                        split.sample(index),
-                        &config.network,
-                    );
-                    split.label(index)
-                },
-                |i, trace| {
-                    let label = split.label(samples[i] as usize);
-                    let spikes = (0..counted).map(|layer| trace.spikes(layer).count()).collect();
-                    Scored { correct: trace.class() == label, sse: trace.sse(label), spikes }
-                },
-                &mut self.gradients,
-            )?;
-            Ok(scored)
-        })?;
+        let batch = self.position.batch;
+        self.replica.tell(Order::Train { epoch, batch })?;
+        let scored = self.replica.batch(epoch, batch)?;
+        let (config, gradients) = (&self.replica.config, &self.replica.gradients);
         let sum: f64 = scored.iter().map(|sample| sample.sse).sum();
-        if !sum.is_finite() || first_not_finite(&self.gradients).is_some() {
+        if !sum.is_finite() || first_not_finite(gradients).is_some() {
             return self.non_finite(epoch, report);
         }
-        let mean = sum / samples.len() as f64;
+        let mean = sum / scored.len() as f64;
         let first = self.position.updates == 0;
         let mut notices = self.health.batch(epoch, first, mean);
         if first {
             self.position.first_squared_error = mean;
         }
-        if counted > 0 {
+        if batch == 0 {
+            let hidden = config.network.hidden();
             let sites = |layer: &leaklab_engine::Layer| {
-                (layer.output.neurons() * config.time_steps * samples.len()) as f64
+                (layer.output.neurons() * config.time_steps * scored.len()) as f64
             };
             let count = |layer: usize| scored.iter().map(|sample| sample.spikes[layer]).sum::<u64>() as f64;
             let rates: Vec<f64> =
                 hidden.iter().enumerate().map(|(i, layer)| count(i) / sites(layer)).collect();
             notices.extend(self.health.layers(epoch, &config.network, &rates));
-            notices.extend(self.health.gradient(epoch, &self.gradients));
+            notices.extend(self.health.gradient(epoch, gradients));
         }
-        let learning_rate = config.learning_rate_of(epoch) as f32;
-        config.optimiser().step(&mut self.network.weights, &self.gradients, &mut self.state, learning_rate);
-        if first_not_finite(&self.network.weights).is_some() {
+        self.replica.step(epoch);
+        if first_not_finite(&self.replica.network.weights).is_some() {
             return self.non_finite(epoch, report);
         }
         let position = &mut self.position;
         position.batch += 1;
         position.updates += 1;
-        position.samples += samples.len() as u64;
+        position.samples += scored.len() as u64;
         position.correct += scored.iter().filter(|sample| sample.correct).count() as u64;
         position.squared_error += sum;
         self.notice(notices, report)?;
@@ -162,24 +123,21 @@ impl Session {
         Ok(Some(Outcome::Diverged))
     }
 
-    /// The images of a split in evaluation; `None` if the watcher asked to stop.
+    /// Images in evaluation; `None` if the watcher asked to stop.
     fn evaluate(
         &self,
-        split: &Split,
+        images: Images,
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<Option<Evaluation>, TrainError> {
-        let total = split.len();
+        let (config, total) = (&self.replica.config, self.replica.images(images).len());
         let mut progress =
             |done| report(Event::Evaluated { done, total }) == Control::Continue || done == total;
-        let evaluation = evaluate::evaluate(
-            &self.packed,
-            &self.config.network,
-            &self.testing,
-            split,
-            &self.pool,
-            &mut progress,
-        )?;
-        Ok(evaluation)
+        let scratch = Scratch::default();
+        let measure = |range: Range<usize>| {
+            self.replica.tell(Order::Evaluate { images, from: range.start, count: range.len() })?;
+            self.replica.measure(images, range, &scratch)
+        };
+        evaluate::evaluate_measured(&config.network, total, config.time_steps, measure, &mut progress)
     }
 
     /// Writes what an epoch gave, and last the checkpoint that completes it.
@@ -198,7 +156,7 @@ impl Session {
         let now = Epoch {
             format: metrics::FORMAT,
             epoch: position.epoch + 1,
-            learning_rate: self.config.learning_rate_of(position.epoch + 1),
+            learning_rate: self.replica.config.learning_rate_of(position.epoch + 1),
             train_accuracy: position.correct as f64 / samples,
             train_sse: finite(position.squared_error / samples),
             train_accuracy_evaluated: fitted.as_ref().map(Evaluation::accuracy),
@@ -223,10 +181,10 @@ impl Session {
         self.written(result)?;
         let result = self.events.scalars(now.epoch, &scalars(&now));
         self.written(result)?;
-        let mut notices = self.health.epoch(&self.config.network, self.last.as_ref(), &now);
+        let mut notices = self.health.epoch(&self.replica.config.network, self.last.as_ref(), &now);
         if let Some(accuracy) = now.test_accuracy {
             let best = (self.position.best_epoch, self.position.best_accuracy);
-            let classes = self.config.network.classes();
+            let classes = self.replica.config.network.classes();
             notices.extend(self.health.accuracy(now.epoch, classes, best, accuracy));
         }
         self.notice(notices, report)?;
@@ -236,6 +194,7 @@ impl Session {
         }
         self.save(report)?;
         self.write_log(&describe(&now))?;
+        self.log_communication(now.epoch)?;
         report(Event::Epoch(&now));
         self.last = Some(now);
         Ok(())

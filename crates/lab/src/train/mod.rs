@@ -9,9 +9,16 @@
 mod epoch;
 mod event;
 mod initial;
+mod ranks;
+mod replica;
 mod session;
+#[cfg(test)]
+mod tests;
+mod worker;
 
 pub use event::{Batch, Control, Event, Outcome, Summary};
+pub use ranks::{Launch, RankError, Ranks, World};
+pub use worker::work;
 
 use crate::calibrate::CalibrationError;
 use crate::config::RunConfig;
@@ -41,6 +48,8 @@ pub struct Options {
     pub isa: Isa,
     /// Weights that a new run begins with, in place of random ones. A run that is continued has its own.
     pub initial: Option<Initial>,
+    /// The processes that share the work; rank 0 trains, the others [`work`] for it.
+    pub ranks: Ranks,
 }
 
 /// Weights that a run begins with.
@@ -67,6 +76,7 @@ impl Default for Options {
             data_dir: None,
             isa: Isa::best(),
             initial: None,
+            ranks: Ranks::Alone,
         }
     }
 }
@@ -118,6 +128,9 @@ pub enum TrainError {
         /// Weights that it has.
         needed: usize,
     },
+    /// The processes cannot work together.
+    #[error(transparent)]
+    Ranks(#[from] RankError),
     /// The threads cannot be started.
     #[error("{threads} threads cannot be started: {reason}")]
     Threads {

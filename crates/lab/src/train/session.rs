@@ -1,14 +1,15 @@
 //! One process's work on a run: opened from the last good checkpoint (or none), saved to the next.
 
-use super::initial;
+use super::ranks::{Order, Ranks};
+use super::replica::{Replica, Times, presentations};
 use super::{Control, Event, Options, Outcome, Summary, TrainError};
+use super::{initial, worker};
 use crate::config::{Binds, RunConfig};
-use crate::data::{Augmentation, Dataset, Presentation, Split, subset};
-use crate::evaluate;
+use crate::data::Dataset;
 use crate::health::Health;
 use crate::run::{self, RunError, network_of};
+use leaklab_engine::Network;
 use leaklab_engine::optimiser::{Optimiser, State};
-use leaklab_engine::{Network, Packed, Scratch};
 use leaklab_record::events::Events;
 use leaklab_record::health::Notice;
 use leaklab_record::log::Log;
@@ -19,27 +20,15 @@ use leaklab_record::{
 };
 use rayon::ThreadPool;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A run being trained.
 pub(super) struct Session {
-    pub(super) config: RunConfig,
+    pub(super) replica: Replica,
     pub(super) folder: RunFolder,
     pub(super) lock: Arc<RunLock>,
-    pub(super) dataset: Dataset,
-    pub(super) pool: ThreadPool,
     pub(super) options: Options,
-    pub(super) network: Network,
-    /// The network as the kernels want it; updated before it is used.
-    pub(super) packed: Packed,
-    pub(super) state: State,
     pub(super) position: Position,
-    pub(super) gradients: Vec<f32>,
-    pub(super) scratch: Scratch,
-    /// How training images are shown.
-    pub(super) training: Presentation,
-    /// How test images are shown.
-    pub(super) testing: Presentation,
     pub(super) health: Health,
     pub(super) last: Option<Epoch>,
     pub(super) events: Events,
@@ -49,8 +38,6 @@ pub(super) struct Session {
     saved: Option<(u64, u64)>,
     /// Digest of the training images.
     data: String,
-    /// The part of the training images that is evaluated after each epoch.
-    pub(super) fitted: Split,
     /// What the user must be told before training goes on.
     notices: Vec<String>,
 }
@@ -66,8 +53,6 @@ impl Session {
         options: &Options,
     ) -> Result<Self, TrainError> {
         let data = dataset.train.digest();
-        let testing = evaluate::presentation(&config, &dataset).with_isa(options.isa);
-        let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
         let mut notices = Vec::new();
         let (network, state, position, saved) = match checkpoint::recover(&folder, &lock)? {
             Some(found) => {
@@ -94,6 +79,7 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
+                let (training, _) = presentations(&config, &dataset, options.isa);
                 let mut network = initial::network(&config, &training, &dataset.train)?;
                 if let Some(initial) = &options.initial {
                     network.weights.clone_from(&initial.weights);
@@ -112,30 +98,20 @@ impl Session {
                 "class {class} ({name}) has no training images, so the network cannot learn it"
             ));
         }
-        let fitted = match config.evaluate_train_images {
-            0 => Split::default(),
-            n => subset::balanced(&dataset.train, dataset.classes, n, run::SUBSET_SEED),
-        };
+        let mut replica = Replica::new(config, dataset, pool, network, state, options.isa, &options.ranks)?;
+        if let Ranks::World(world) = &options.ranks {
+            replica.threads = worker::meet(&**world, options, replica.threads)?;
+        }
         Ok(Session {
-            health: Health::new(config.leak.clone(), noticed, position.first_squared_error),
+            health: Health::new(replica.config.leak.clone(), noticed, position.first_squared_error),
             events: Events::open(&folder.events(), position.epoch)?,
             log: Log::open(&folder.log())?,
-            gradients: vec![0.0; network.weights.len()],
-            scratch: Scratch::default(),
-            packed: Packed::new(&network, options.isa)?,
             options: options.clone(),
             last_save: Instant::now(),
-            fitted,
-            config,
+            replica,
             folder,
             lock,
-            dataset,
-            pool,
-            network,
-            state,
             position,
-            training,
-            testing,
             last,
             saved,
             data,
@@ -146,28 +122,35 @@ impl Session {
     /// Trains until the end, or until the watcher or the run's health says stop.
     pub(super) fn run(mut self, report: &mut dyn FnMut(Event) -> Control) -> Result<Summary, TrainError> {
         let (epoch, batch) = (self.position.epoch, self.position.batch);
-        let batches = self.batches();
+        if let Ranks::World(world) = &self.options.ranks {
+            worker::introduce(&**world, &self.replica, &self.folder, &self.checkpoint(true))?;
+        }
+        let batches = self.replica.batches();
         let started = Event::Started {
-            images: self.dataset.train.len(),
-            test_images: self.dataset.test.len(),
+            images: self.replica.dataset.train.len(),
+            test_images: self.replica.dataset.test.len(),
             batches,
-            epochs: self.config.epochs,
+            epochs: self.replica.config.epochs,
             epoch,
             batch,
-            threads: self.pool.current_num_threads(),
+            threads: self.replica.threads,
         };
         for notice in std::mem::take(&mut self.notices) {
             self.write_log(&notice)?;
             report(Event::Notice(&notice));
         }
         // A finished run is left as it is.
-        let finished = self.saved.is_some() && epoch >= self.config.epochs;
+        let finished = self.saved.is_some() && epoch >= self.replica.config.epochs;
         if !finished {
             let version = env!("CARGO_PKG_VERSION");
-            let epochs = self.config.epochs;
+            let epochs = self.replica.config.epochs;
             self.write_log(&format!(
                 "leaklab {version}: {epoch} epochs and {batch} batches done, {epochs} epochs in all"
             ))?;
+            let (ranks, threads) = (self.replica.ranks.place().ranks, self.replica.threads);
+            if ranks > 1 {
+                self.write_log(&format!("{ranks} processes with {threads} threads in all"))?;
+            }
             machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
         }
         let mut stop = report(started) == Control::Stop;
@@ -176,7 +159,7 @@ impl Session {
             self.save(report)?;
         }
         let mut outcome = Outcome::Finished;
-        while self.position.epoch < self.config.epochs {
+        while self.position.epoch < self.replica.config.epochs {
             if stop {
                 outcome = Outcome::Interrupted;
                 break;
@@ -194,6 +177,7 @@ impl Session {
                 break;
             }
         }
+        self.replica.tell(Order::Leave)?;
         let word = match outcome {
             Outcome::Finished => "finished",
             Outcome::Interrupted => "stopped, can be resumed",
@@ -210,13 +194,8 @@ impl Session {
             best_epoch: self.position.best_epoch,
             best_accuracy: self.position.best_accuracy,
             notices: self.health.notices().to_vec(),
-            validation: self.config.validation,
+            validation: self.replica.config.validation,
         })
-    }
-
-    /// Updates per epoch.
-    pub(super) fn batches(&self) -> u64 {
-        self.dataset.train.len().div_ceil(self.config.batch) as u64
     }
 
     fn dying(&self) -> bool {
@@ -239,16 +218,17 @@ impl Session {
 
     /// The run as it stands, with the optimiser's state or without.
     pub(super) fn checkpoint(&self, with_optimiser: bool) -> Checkpoint {
-        let parameters = self.config.network.parameters().iter();
+        let parameters = self.replica.config.network.parameters().iter();
         let mut tensors: Vec<Tensor> = parameters
             .map(|p| Tensor {
                 name: p.name.clone(),
                 shape: p.shape.clone(),
-                values: self.network.weights[p.offset..p.offset + p.len].to_vec(),
+                values: self.replica.network.weights[p.offset..p.offset + p.len].to_vec(),
             })
             .collect();
         if with_optimiser {
-            let moments = moment_names(self.config.optimiser()).iter().zip(&self.state.moments);
+            let moments =
+                moment_names(self.replica.config.optimiser()).iter().zip(&self.replica.state.moments);
             tensors.extend(moments.map(|(name, values)| Tensor {
                 name: (*name).to_owned(),
                 shape: vec![values.len()],
@@ -259,7 +239,7 @@ impl Session {
             format: checkpoint::FORMAT,
             checksum: String::new(),
             position: self.position.clone(),
-            settings: self.config.bound(),
+            settings: self.replica.config.bound(),
             data: self.data.clone(),
         };
         Checkpoint { header, tensors }
@@ -283,6 +263,20 @@ impl Session {
     pub(super) fn write_log(&mut self, line: &str) -> Result<(), TrainError> {
         let result = self.log.line(line);
         self.written(result)
+    }
+
+    /// Says in the log what an epoch's work cost besides computing, where several processes share it.
+    pub(super) fn log_communication(&mut self, epoch: u64) -> Result<(), TrainError> {
+        let Times { all, waiting, passing } = std::mem::take(&mut self.replica.times);
+        if all.is_zero() {
+            return Ok(());
+        }
+        let share = |time: Duration| 100.0 * time.as_secs_f64() / all.as_secs_f64();
+        let (waiting, passing) = (share(waiting), share(passing));
+        self.write_log(&format!(
+            "epoch {epoch}: {passing:.1} % of the training time was communication, {waiting:.1} % waiting for other \
+             processes"
+        ))
     }
 
     /// Adds to a failed write what became of the run.
@@ -311,7 +305,7 @@ fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
 
 /// The optimiser's state in a checkpoint. Where a changed `run.toml` asks for another optimiser, it starts
 /// afresh.
-fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, network: &Network) -> State {
+pub(super) fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, network: &Network) -> State {
     let mut state = config.optimiser().start(network.weights.len());
     for (name, moment) in moment_names(config.optimiser()).iter().zip(&mut state.moments) {
         if let Some(tensor) = checkpoint.tensor(name).filter(|t| t.values.len() == moment.len()) {

@@ -1,0 +1,123 @@
+//! Several ranks train as one process does, and refuse what would not give the same bits.
+
+use super::ranks::threads::world;
+use super::{Control, Event, Options, Outcome, Ranks, Summary, TrainError, resume, train, work};
+use crate::config::{RunConfig, Settings};
+use leaklab_engine::Isa;
+use leaklab_record::RunFolder;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn config() -> RunConfig {
+    let text = r#"
+        dataset = "digits"
+        network = "1x8x8-8C3-2P-24FC-10o"
+        tau = 30
+        epochs = 2
+        batch = 72
+        train_limit = 200
+        test_limit = 70
+        evaluate_train_images = 30
+        time_steps = 8
+    "#;
+    RunConfig::resolve(Settings::from_toml(text, Path::new("run.toml")).unwrap()).unwrap()
+}
+
+/// What must not depend on the ranks: weights, and metrics without times.
+fn results(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<String>) {
+    let folder = RunFolder::at(run);
+    let metrics = std::fs::read_to_string(folder.metrics()).unwrap();
+    let metrics = metrics.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let times = ["seconds", "images_per_second"].map(|key| line.as_object_mut().unwrap().remove(key));
+        assert!(times.iter().all(Option::is_some), "{line}");
+        line.to_string()
+    });
+    let read = |path: std::path::PathBuf| std::fs::read(path).unwrap();
+    (read(folder.checkpoint()), read(folder.best()), metrics.collect())
+}
+
+/// Runs a world of ranks, each with `threads` threads; rank 0 does `lead`.
+fn together<R: Send>(
+    ranks: usize,
+    threads: usize,
+    asked: &(dyn Fn(usize) -> bool + Sync),
+    lead: impl FnOnce(&Options) -> R + Send,
+) -> R {
+    let options = |ranks: Ranks| Options { threads: Some(threads), ranks, ..Options::default() };
+    let mut world = world(ranks).into_iter();
+    let first = options(world.next().unwrap());
+    std::thread::scope(|scope| {
+        let leader = scope.spawn(move || lead(&first));
+        for (rank, ranks) in world.enumerate() {
+            scope.spawn(move || work(&options(ranks), &|| asked(rank + 1)).unwrap());
+        }
+        leader.join().unwrap()
+    })
+}
+
+fn go_on(_: Event) -> Control {
+    Control::Continue
+}
+
+#[test]
+fn ranks_and_threads_do_not_change_a_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str| folder.path().join(name);
+    let alone = train(&config(), &run("alone"), &Options::default(), &mut go_on).unwrap();
+    assert_eq!(alone.outcome, Outcome::Finished);
+    for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (5, 4)] {
+        let out = run(&format!("{ranks}x{threads}"));
+        together(ranks, threads, &|_| false, |options| train(&config(), &out, options, &mut go_on)).unwrap();
+        assert!(results(&out) == results(&run("alone")), "{ranks} ranks with {threads} threads");
+    }
+    let log = std::fs::read_to_string(RunFolder::at(run("5x4")).log()).unwrap();
+    assert!(log.contains("5 processes with 20 threads in all") && log.contains("% waiting"), "{log}");
+}
+
+#[test]
+fn a_run_goes_on_with_other_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+    train(&config(), &whole, &Options::default(), &mut go_on).unwrap();
+    // Stopped by the watcher of rank 0 in the middle of an epoch, and by a signal to another rank in the next.
+    let mut batches = 0;
+    let mut stop = |event: Event| {
+        batches += u32::from(matches!(event, Event::Batch(_)));
+        if batches == 2 { Control::Stop } else { Control::Continue }
+    };
+    let stopped = train(&config(), &parts, &Options::default(), &mut stop).unwrap();
+    assert_eq!((stopped.outcome, stopped.epochs), (Outcome::Interrupted, 0));
+    let signal = AtomicBool::new(false);
+    let stopped: Summary = together(3, 1, &|rank| rank == 2 && signal.load(Ordering::SeqCst), |options| {
+        resume(&parts, options, &mut |event| {
+            signal.fetch_or(matches!(event, Event::Epoch(_)), Ordering::SeqCst);
+            Control::Continue
+        })
+        .unwrap()
+    });
+    assert_eq!((stopped.outcome, stopped.epochs), (Outcome::Interrupted, 1));
+    together(2, 2, &|_| false, |options| resume(&parts, options, &mut go_on)).unwrap();
+    assert!(results(&parts) == results(&whole));
+}
+
+#[test]
+fn ranks_with_different_instruction_sets_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = world(2).into_iter();
+    let mut options = || Options { threads: Some(1), ranks: world.next().unwrap(), ..Options::default() };
+    let (first, second) = (options(), Options { isa: Isa::Portable, ..options() });
+    if first.isa == second.isa {
+        return; // a CPU with no other set
+    }
+    let (lead, follow) = std::thread::scope(|scope| {
+        let lead = scope.spawn(|| train(&config(), &folder.path().join("run"), &first, &mut go_on));
+        let follow = scope.spawn(|| work(&second, &|| false));
+        (lead.join().unwrap().unwrap_err(), follow.join().unwrap().unwrap_err())
+    });
+    for error in [lead, follow] {
+        assert!(matches!(error, TrainError::Ranks(_)), "{error}");
+        let expected = format!("rank 1 has the instruction set portable, and rank 0 has {}", first.isa);
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+}
