@@ -194,19 +194,25 @@ async function use(page, figures, say, label) {
     const view = await figure.$(".view");
     const axis = () => view.evaluate((v) => [...v.querySelectorAll(".role-axis-label text")].map((t) => t.textContent).sort().join(" "));
     const still = await axis();
-    await zoom.click();
-    await settle();
-    await page.waitForTimeout(150);
-    await view.scrollIntoViewIfNeeded();
-    const box = await view.boundingBox();
-    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-    for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -240);
-    await page.waitForTimeout(200);
-    const zoomable = await figure.evaluate((f) => /"type":"quantitative"/.test(f.querySelector("script").textContent));
-    if (zoomable && (await axis()) === still && id !== "raster") say(`${id}: zooming changes no axis`);
-    await zoom.click();
-    for (let i = 0; i < 20 && (await axis()) !== still; i++) await page.waitForTimeout(100);
-    if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
+    const zoomable = await figure.evaluate((f) => {
+      const numeric = (spec) => ["x", "y"].some((axis) => spec.encoding?.[axis]?.type === "quantitative") || (spec.layer ?? []).some(numeric);
+      return JSON.parse(f.querySelector("script").textContent).panels.some((panel) => numeric(panel.spec));
+    });
+    if (zoomable !== !!zoom) say(`${id}: ${zoom ? "a" : "no"} zoom button on ${zoomable ? "numbers" : "names"}`);
+    if (zoom) {
+      await zoom.click();
+      await settle();
+      await page.waitForTimeout(150);
+      await view.scrollIntoViewIfNeeded();
+      const box = await view.boundingBox();
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      for (let i = 0; i < 4; i++) await page.mouse.wheel(0, -240);
+      await page.waitForTimeout(200);
+      if ((await axis()) === still && id !== "raster") say(`${id}: zooming changes no axis`);
+      await zoom.click();
+      for (let i = 0; i < 20 && (await axis()) !== still; i++) await page.waitForTimeout(100);
+      if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
+    }
     // Hover: walk over the picture until a tooltip shows.
     await view.scrollIntoViewIfNeeded();
     const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width > 1 && b.width < 400 && b.height > 1 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));

@@ -70,6 +70,16 @@ impl Panel {
         Panel { title: title.to_owned(), spec, height: 280 }
     }
 
+    /// Whether an axis is a scale of numbers, which can be zoomed.
+    pub fn zooms(&self) -> bool {
+        fn numeric(spec: &Value) -> bool {
+            let axis = |name: &str| spec["encoding"][name]["type"] == "quantitative";
+            let mut layers = spec["layer"].as_array().into_iter().flatten();
+            axis("x") || axis("y") || layers.any(numeric)
+        }
+        numeric(&self.spec)
+    }
+
     /// With another height.
     pub fn with_height(mut self, height: u32) -> Self {
         self.height = height;

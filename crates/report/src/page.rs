@@ -4,7 +4,7 @@
 //! request and every script but the page's own, which it names by their SHA-256: a mistake in escaping would
 //! still not run.
 
-use crate::figure::{Figure, Series};
+use crate::figure::{Figure, Panel, Series};
 use crate::html::{Html, script_json};
 use crate::palette::COLOURS;
 use base64::Engine;
@@ -166,13 +166,19 @@ fn figure(figure: &Figure) -> Html {
             "title": panel.title, "spec": panel.spec, "height": panel.height
         })).collect::<Vec<_>>(),
     });
+    let zoom = if figure.panels.iter().any(Panel::zooms) {
+        Html::markup(
+            "<button type=\"button\" data-action=\"zoom\" aria-pressed=\"false\" title=\"Scroll or pinch to \
+             zoom, drag to move; press again to reset\">Zoom</button>",
+        )
+    } else {
+        Html::new()
+    };
     // `script_json` leaves no character that HTML could misread.
     let data = Html::fill("{}", &[&RawJson(script_json(&data))]);
     Html::fill(
         "<figure class=\"figure\" id=\"{}\">\n<div class=\"figure-head\"><h3>{}</h3>\n<div class=\"tools\">\
-         <button type=\"button\" data-action=\"zoom\" aria-pressed=\"false\" \
-         title=\"Scroll or pinch to zoom, drag to move; press again to reset\">Zoom</button>\
-         <button type=\"button\" data-action=\"numbers\" aria-pressed=\"false\">Numbers</button>\
+         {}<button type=\"button\" data-action=\"numbers\" aria-pressed=\"false\">Numbers</button>\
          <button type=\"button\" data-action=\"csv\">CSV</button>\
          <button type=\"button\" data-action=\"svg\">SVG</button>\
          <button type=\"button\" data-action=\"png\">PNG</button></div></div>\n\
@@ -181,6 +187,7 @@ fn figure(figure: &Figure) -> Html {
         &[
             &figure.id,
             &figure.title,
+            &zoom,
             &figure.series.as_ref().map(buttons).unwrap_or_default(),
             &figure.columns,
             &panels,

@@ -2,7 +2,7 @@
 //!
 //! NeuroBench counts a neuron at a step where its membrane potential changes, and at the first step always,
 //! and takes [`OPERATIONS`] for such an update of a leaky neuron. A potential changes where a spike arrives,
-//! and, in a neuron with leak, at every step at which it is not zero. So leak has a price that synaptic
+//! and, in a neuron with leak, at every step at which it is not zero. So leak can have a price that synaptic
 //! operations do not show: a neuron without leak rests between its inputs, a leaky one does not.
 //!
 //! Spikes alone tell which potentials change: zero is left by an input and reached by firing. Potentials that

@@ -86,6 +86,13 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
                 { "calculate": format!("datum.{} - {base}", R::accuracy), "as": "change" }
             ],
             "encoding": {
+                "tooltip": [
+                    hint(R::trained, "trained with τ", ""), hint(R::hidden, "hidden layers run with τ", ""),
+                    hint(R::readout, "readout", ""), hint(R::accuracy, "accuracy", ".1%"),
+                    hint("change", "against no leak at all", "+.1%"), hint(R::low, "interval from", ".1%"),
+                    hint(R::high, "to", ".1%"), hint(R::synops, "synaptic operations", ".3~s"),
+                    hint(R::seeds, "seeds", "d")
+                ],
                 "x": {
                     "field": R::trained, "type": "nominal", "sort": trained, "title": "trained with",
                     "axis": { "labelExpr": trained_words, "labelAngle": 0, "domain": false, "ticks": false }
@@ -101,14 +108,7 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
                     "encoding": {
                         "color": {
                             "field": R::accuracy, "type": "quantitative", "scale": scale, "legend": null
-                        },
-                        "tooltip": [
-                            hint(R::trained, "trained with τ", ""), hint(R::hidden, "hidden layers run with τ", ""),
-                            hint(R::readout, "readout", ""), hint(R::accuracy, "accuracy", ".1%"),
-                            hint("change", "against no leak at all", "+.1%"), hint(R::low, "interval from", ".1%"),
-                            hint(R::high, "to", ".1%"), hint(R::synops, "synaptic operations", ".3~s"),
-                            hint(R::seeds, "seeds", "d")
-                        ]
+                        }
                     }
                 },
                 {
