@@ -1,10 +1,10 @@
 //! A mini-batch shared among several processes, with the same bits as [`train_batch`](crate::train_batch).
 //!
-//! Sums of floating-point numbers depend on their order, so processes cannot simply add up what each has. Each
-//! process runs some groups of images, and owns some weights of each layer. It sends to every owner what its
-//! groups have to say about the owner's weights; the owner adds up the groups in order, and sends the sums to
-//! all. Each number thus travels as in an ordinary reduction, twice. How letters travel is the caller's affair:
-//! the engine does no input or output.
+//! Sums of floating-point numbers depend on their order, so processes cannot simply add up what each has.
+//! Each process runs some groups of images, and owns some weights of each layer. It sends to every owner what
+//! its groups have to say about the owner's weights; the owner adds up the groups in order, and sends the
+//! sums to all. Each number thus travels as in an ordinary reduction, twice. How letters travel is the
+//! caller's affair: the engine does no input or output.
 
 use crate::batch::{GROUP, InputError, Scratch, WAVE, train_group};
 use crate::layer::conv::Conv;
@@ -31,7 +31,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The share of `count` things that this process has: one after the other, as many as the others or one more.
+    /// The share of `count` things that this process has: one after the other, as many as the others or one
+    /// more.
     pub fn share(self, count: usize) -> Range<usize> {
         count * self.rank / self.ranks..count * (self.rank + 1) / self.ranks
     }

@@ -1,5 +1,5 @@
-//! What every process of a training has, and does, the same: settings, images, weights, optimiser; a batch, an
-//! update, a share of an evaluation. One process alone has all of it, and no other to talk to.
+//! What every process of a training has, and does, the same: settings, images, weights, optimiser; a batch,
+//! an update, a share of an evaluation. One process alone has all of it, and no other to talk to.
 
 use super::TrainError;
 use super::ranks::{self, Images, Order, Ranks, World};

@@ -80,7 +80,8 @@ fn a_run_goes_on_with_other_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
     train(&config(), &whole, &Options::default(), &mut go_on).unwrap();
-    // Stopped by the watcher of rank 0 in the middle of an epoch, and by a signal to another rank in the next.
+    // Stopped by the watcher of rank 0 in the middle of an epoch, and by a signal to another rank in the
+    // next.
     let mut batches = 0;
     let mut stop = |event: Event| {
         batches += u32::from(matches!(event, Event::Batch(_)));

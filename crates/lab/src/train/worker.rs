@@ -43,8 +43,8 @@ pub(super) fn introduce(
     Ok(())
 }
 
-/// Works for rank 0 until it says leave. Where `asked` says that this process was asked to stop, rank 0 learns it
-/// and stops the training.
+/// Works for rank 0 until it says leave. Where `asked` says that this process was asked to stop, rank 0
+/// learns it and stops the training.
 pub fn work(options: &Options, asked: &dyn Fn() -> bool) -> Result<(), TrainError> {
     let Ranks::World(world) = &options.ranks else { return Ok(()) };
     let pool = threads(options.threads)?;

@@ -1,5 +1,5 @@
-//! A group's record as numbers that another process can read: the events, which every output needs, and `d` of
-//! the outputs that the other process sums.
+//! A group's record as numbers that another process can read: the events, which every output needs, and `d`
+//! of the outputs that the other process sums.
 
 use super::{Full, FullRecord, RowEvents};
 use crate::simd::Row;
@@ -23,8 +23,8 @@ impl Full {
         letter.extend(record.real.iter().flatten().map(|value| value.to_bits()));
     }
 
-    /// Reads what [`Full::write_record`] wrote, from the letter's beginning, which is taken away. The record's
-    /// first chunk is the first of `chunks`.
+    /// Reads what [`Full::write_record`] wrote, from the letter's beginning, which is taken away. The
+    /// record's first chunk is the first of `chunks`.
     pub fn read_record(&self, chunks: Range<usize>, letter: &mut &[u32]) -> FullRecord {
         if chunks.is_empty() {
             return FullRecord::default();

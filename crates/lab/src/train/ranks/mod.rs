@@ -101,8 +101,8 @@ impl PartialEq for Ranks {
     }
 }
 
-/// How this process was started. Where MPI is in use, dropping it takes leave of the other processes, so it is held
-/// until the work is done, by the thread that trains.
+/// How this process was started. Where MPI is in use, dropping it takes leave of the other processes, so it
+/// is held until the work is done, by the thread that trains.
 pub struct Launch {
     /// Who trains.
     pub ranks: Ranks,

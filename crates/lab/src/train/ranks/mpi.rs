@@ -10,8 +10,8 @@ use leaklab_engine::Place;
 /// Bytes of one broadcast; MPI counts with 31 bits.
 const MOST: usize = 1 << 30;
 
-/// MPI, from its beginning to its end. It stays with the thread that started it; when it is dropped, this process
-/// takes leave of the others.
+/// MPI, from its beginning to its end. It stays with the thread that started it; when it is dropped, this
+/// process takes leave of the others.
 pub(super) struct Library(ferrompi::Mpi);
 
 impl Library {
@@ -42,8 +42,8 @@ fn error(error: ferrompi::Error) -> RankError {
 }
 
 impl Mpi {
-    /// Passes letters on in pairs: in each turn a process sends to one other and receives from one other. Nothing is
-    /// copied to be sent, and `own` stays here. `lengths` are those of the letters that come.
+    /// Passes letters on in pairs: in each turn a process sends to one other and receives from one other.
+    /// Nothing is copied to be sent, and `own` stays here. `lengths` are those of the letters that come.
     fn pass<'a>(
         &self,
         lengths: &[u64],

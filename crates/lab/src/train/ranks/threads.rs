@@ -1,5 +1,5 @@
-//! A world whose ranks are threads of one process, for tests: what holds for it holds for MPI, if MPI delivers
-//! what it is given.
+//! A world whose ranks are threads of one process, for tests: what holds for it holds for MPI, if MPI
+//! delivers what it is given.
 
 use super::{RankError, Ranks, World};
 use leaklab_engine::Place;
