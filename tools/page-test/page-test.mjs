@@ -84,7 +84,7 @@ async function settled(page) {
   await page.waitForFunction(() => document.documentElement.dataset.drawn === "yes", null, { timeout: 180000 });
 }
 
-async function check(browser, file, width, scheme) {
+async function check(browser, file, width, scheme, used) {
   const pageName = basename(file, ".html");
   const label = `${basename(dirname(file))}${pageName === "report" ? "" : `-${pageName}`}-${width}-${scheme}`;
   const say = (text) => problems.push(`${label}: ${text}`);
@@ -114,7 +114,7 @@ async function check(browser, file, width, scheme) {
   }
   await page.screenshot({ path: join(shots, `${label}.png`), fullPage: true, timeout: 180000 });
   await firstScreen(page, width, say);
-  if (width > 600 && scheme === "light") await use(page, figures, say, label);
+  if (used && width > 600 && scheme === "light") await use(page, figures, say, label);
   if (scheme === "dark") {
     await page.emulateMedia({ media: "print" });
     const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -239,15 +239,15 @@ async function use(page, figures, say, label) {
 const profile = mkdtempSync(join(tmpdir(), "page-test-"));
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: flags });
 try {
-  for (const given of process.argv.slice(2)) {
+  for (const [number, given] of process.argv.slice(2).entries()) {
     let file = resolve(given);
     if (existsSync(file) && statSync(file).isDirectory()) file = join(file, "report.html");
     if (!existsSync(file)) { problems.push(`${given}: no such page`); continue; }
     const started = problems.length;
     let figures = 0;
-    // The first page in every way, the others in two that differ in both.
-    const ways = [[1440, "light"], [390, "dark"], ...(given === process.argv[2] ? [[1440, "dark"], [390, "light"]] : [])];
-    for (const [width, scheme] of ways) figures = await check(browser, file, width, scheme);
+    // The first page in every way, the others in two that differ in both; buttons and tooltips of the first three.
+    const ways = [[1440, "light"], [390, "dark"], ...(number === 0 ? [[1440, "dark"], [390, "light"]] : [])];
+    for (const [width, scheme] of ways) figures = await check(browser, file, width, scheme, number < 3);
     console.log(`${given}: ${figures} figures, ${problems.length - started} problems`);
   }
 } finally {
