@@ -221,12 +221,17 @@ fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
         "Measured directly, with an input that is modulated in time: the response of {layer} to the fastest \
          modulation ({} cycles/step) is {} of that to the slowest ({}) with tau {tau} in the hidden layers, \
          and {} without leak{predicted}.",
-        fast.frequency,
+        thousandths(fast.frequency),
         passed(slow, fast)?,
-        slow.frequency,
+        thousandths(slow.frequency),
         passed(slow_none, fast_none)?,
     );
     Some(WhyRow { topic: Topic::Response, noise: None, tau: Some(tau), sentence })
+}
+
+/// A frequency as it is written in a sentence.
+fn thousandths(frequency: f64) -> f64 {
+    (1000.0 * frequency).round() / 1000.0
 }
 
 /// Whether the paper's explanation, W1 and W4, stands.

@@ -1,0 +1,201 @@
+//! The published results: their tables and pages follow from the records beside them.
+
+use leaklab_record::tables::ClaimRow;
+use leaklab_record::{ClaimId, Rows, StudyFolder, Unit, Verdict};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of results, which a packaged crate does not have.
+fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(std::env::var_os("CI").is_none(), "no {}, and CI skips nothing", folder.display());
+    eprintln!("SKIPPED: published results: no {}", folder.display());
+    None
+}
+
+fn results() -> Vec<PathBuf> {
+    let Some(folder) = folder() else { return Vec::new() };
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut studies: Vec<PathBuf> = entries.filter(|path| path.join("records.tar.gz").is_file()).collect();
+    studies.sort();
+    studies
+}
+
+/// Unpacks the records of a study.
+fn unpack(study: &Path, into: &Path) -> PathBuf {
+    let done = Command::new("tar")
+        .arg("-xzf")
+        .arg(study.join("records.tar.gz"))
+        .arg("-C")
+        .arg(into)
+        .status()
+        .unwrap();
+    assert!(done.success());
+    into.join(study.file_name().unwrap())
+}
+
+fn leaklab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leaklab"));
+    command.args(arguments);
+    command
+}
+
+fn succeed(command: &mut Command) {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// What a page says in words and tables, without its figures, scripts and styles.
+fn words(page: &str) -> String {
+    let mut text = String::new();
+    let mut rest = page;
+    while let Some(start) = ["<script", "<style", "<svg"].iter().filter_map(|tag| rest.find(tag)).min() {
+        let tag = if rest[start..].starts_with("<script") {
+            "</script>"
+        } else if rest[start..].starts_with("<style") {
+            "</style>"
+        } else {
+            "</svg>"
+        };
+        text.push_str(&rest[..start]);
+        rest = rest[start..].find(tag).map_or("", |end| &rest[start + end + tag.len()..]);
+    }
+    text + rest
+}
+
+#[test]
+fn published_tables_follow_from_the_published_records() {
+    assert!(folder().is_none() || !results().is_empty());
+    for study in results() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = unpack(&study, work.path());
+        let out = work.path().join("compared");
+        succeed(leaklab(&["analyse", "compare"]).arg(&folder).arg("--out").arg(&out));
+        let mut tables = 0;
+        for made in fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = made.file_name().unwrap().to_owned();
+            if made.extension().is_none_or(|ending| ending != "csv") {
+                continue;
+            }
+            let published = fs::read_to_string(study.join("tables").join(&name)).unwrap();
+            assert_eq!(fs::read_to_string(&made).unwrap(), published, "{study:?} {name:?}");
+            tables += 1;
+        }
+        assert!(tables >= 10, "{study:?}: {tables}");
+    }
+}
+
+#[test]
+fn published_pages_follow_from_the_published_records() {
+    for study in results() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = unpack(&study, work.path());
+        let page = work.path().join("page.html");
+        succeed(leaklab(&["report"]).arg(&folder).arg("--out").arg(&page));
+        let (made, published) =
+            [page, study.join("report.html")].map(|path| words(&fs::read_to_string(path).unwrap())).into();
+        let differs = made.lines().zip(published.lines()).find(|(made, published)| made != published);
+        assert!(
+            made == published,
+            "{study:?}: the page is another one: {differs:?}; renew it with leaklab report"
+        );
+    }
+}
+
+#[test]
+fn what_is_published_is_small() {
+    fn size(path: &Path) -> u64 {
+        let inside = || fs::read_dir(path).unwrap().map(|entry| size(&entry.unwrap().path())).sum();
+        if path.is_dir() { inside() } else { path.metadata().unwrap().len() }
+    }
+    let Some(folder) = folder() else { return };
+    assert!(size(&folder) < 25_000_000, "{}", size(&folder));
+    for study in results() {
+        assert!(size(&study.join("report.html")) < 3_000_000, "{study:?}");
+    }
+}
+
+/// What was found of a claim: the verdict and our figure with its interval.
+fn cell(row: &ClaimRow) -> String {
+    let (times, digits, unit) = match row.unit {
+        Unit::Fraction => (100.0, 1, " points"),
+        Unit::Sse => (1.0, 4, ""),
+        Unit::Operations => (1.0, 0, ""),
+        Unit::Threshold => (1.0, 2, ""),
+        Unit::Frequency => (1.0, 3, " cycles/step"),
+        Unit::Ratio => (1.0, 2, " times"),
+    };
+    let number = |value: f64| {
+        let text = format!("{:.digits$}", times * value);
+        let zero = text.chars().all(|c| matches!(c, '-' | '0' | '.'));
+        if zero { text.replace('-', "") } else { text.replace('-', "−") }
+    };
+    match (row.ours, row.low, row.high) {
+        (Some(ours), Some(low), Some(high)) => {
+            format!("{}: {} [{}, {}]{unit}", row.verdict, number(ours), number(low), number(high))
+        }
+        _ => row.verdict.to_string(),
+    }
+}
+
+/// Claims that have a row of their own in the summary.
+fn is_shown(row: &ClaimRow) -> bool {
+    match row.claim {
+        // Layers differ from study to study; they have one row together.
+        ClaimId::WeightedInput => false,
+        ClaimId::CriticalFrequency => row.part.starts_with("leak") && row.part.ends_with("defined"),
+        ClaimId::SlowNoise => row.part.is_empty(),
+        _ => true,
+    }
+}
+
+/// The table of all claims and studies, as the summary has it.
+fn summary() -> String {
+    let mut heads = vec!["claim".to_owned(), "statement".to_owned()];
+    let mut lines: Vec<(ClaimId, String, Vec<String>)> = Vec::new();
+    let order = ["digits", "fashion-mnist", "svhn-small", "cifar10-small"];
+    let mut studies = results();
+    let place = |study: &PathBuf| order.iter().position(|name| study.ends_with(name)).unwrap_or(order.len());
+    studies.retain(|study| place(study) < order.len());
+    studies.sort_by_key(place);
+    for (number, study) in studies.iter().enumerate() {
+        heads.push(study.file_name().unwrap().to_string_lossy().into_owned());
+        let work = tempfile::tempdir().unwrap();
+        let compare = StudyFolder::at(unpack(study, work.path())).compare();
+        let read = |name: &str| Rows::<ClaimRow>::read_named(&compare, name).unwrap().unwrap().rows;
+        let rows: Vec<ClaimRow> = read("claims").into_iter().chain(read("why_claims")).collect();
+        let mut add = |claim: ClaimId, statement: &str, cell: String| {
+            let found = lines.iter().position(|line| line.0 == claim && line.1 == statement);
+            let at = found.unwrap_or_else(|| {
+                lines.push((claim, statement.to_owned(), vec!["not measured".to_owned(); studies.len()]));
+                lines.len() - 1
+            });
+            lines[at].2[number] = cell;
+        };
+        for row in rows.iter().filter(|row| is_shown(row)) {
+            add(row.claim, row.statement.split(" (tau ").next().unwrap_or_default(), cell(row));
+        }
+        let layers: Vec<&ClaimRow> = rows.iter().filter(|row| row.claim == ClaimId::WeightedInput).collect();
+        let holds = layers.iter().filter(|row| row.verdict == Verdict::Holds).count();
+        let of = format!("holds in {holds} of {} layers", layers.len());
+        add(ClaimId::WeightedInput, "A layer receives a larger weighted input with more leak.", of);
+    }
+    lines.sort_by_key(|line| ClaimId::ALL.iter().position(|id| *id == line.0));
+    let mut text = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
+    for (claim, statement, cells) in lines {
+        text += &format!("| {claim} | {statement} | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+#[test]
+fn the_summary_agrees_with_the_tables() {
+    let Some(folder) = folder() else { return };
+    let text = fs::read_to_string(folder.join("README.md")).unwrap();
+    let table = summary();
+    assert!(text.contains(&table), "docs/results/README.md should have this table:\n{table}");
+}
