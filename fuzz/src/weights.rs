@@ -1,6 +1,7 @@
 //! Files of weights: NIR (HDF5), NumPy's npz and the zip around it, safetensors.
 
 use super::records::refused;
+use leaklab_lab::data::zip::pack;
 use leaklab_lab::exchange::{ImportOptions, NamedArray, import, nir, npz, safetensors};
 
 fn check(arrays: &[NamedArray]) -> bool {
@@ -44,24 +45,6 @@ pub fn zip(bytes: &[u8]) -> bool {
 
 /// One NumPy array, put into an archive whose checksums are right.
 pub fn npz(bytes: &[u8]) -> bool {
-    zip(&stored(bytes))
-}
-
-/// A zip archive with one entry, `a.npy`, as it stands.
-fn stored(data: &[u8]) -> Vec<u8> {
-    let mut crc = flate2::Crc::new();
-    crc.update(data);
-    let mut fields = Vec::new();
-    [20u16, 0, 0, 0, 0x21].iter().for_each(|value| fields.extend(value.to_le_bytes()));
-    let size = data.len() as u32;
-    [crc.sum(), size, size].iter().for_each(|value| fields.extend(value.to_le_bytes()));
-    [5u16, 0].iter().for_each(|value| fields.extend(value.to_le_bytes()));
-    let mut archive = [&b"PK\x03\x04"[..], &fields, b"a.npy", data].concat();
-    let start = archive.len() as u32;
-    archive.extend([&b"PK\x01\x02\x14\0"[..], &fields, &[0; 10], &[0; 4], b"a.npy"].concat());
-    let length = archive.len() as u32 - start;
-    archive.extend(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
-    archive.extend([length.to_le_bytes(), start.to_le_bytes()].concat());
-    archive.extend([0; 2]);
-    archive
+    let files = [("a.npy".to_owned(), bytes.to_vec())];
+    zip(&pack(&files).expect("one file of at most 4 GiB"))
 }

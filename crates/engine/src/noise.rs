@@ -197,16 +197,21 @@ impl Noise {
         SEVERITIES.iter().filter(move |row| row.0 == self).map(|row| row.1)
     }
 
-    fn level_range(self) -> &'static str {
+    /// The highest level: any finite number, or 1 for a fraction.
+    fn most_level(self) -> f32 {
         match self {
-            Noise::Gaussian | Noise::Impulse | Noise::Jitter => "a finite number of 0 or more",
+            Noise::Gaussian | Noise::Impulse | Noise::Jitter => f32::MAX,
             Noise::Deletion
             | Noise::StuckPixel
             | Noise::SaltAndPepper
             | Noise::Background
             | Noise::HotPixel
-            | Noise::PolarityFlip => "a fraction from 0 to 1",
+            | Noise::PolarityFlip => 1.0,
         }
+    }
+
+    fn level_range(self) -> &'static str {
+        if self.most_level() == 1.0 { "a fraction from 0 to 1" } else { "a finite number of 0 or more" }
     }
 
     /// What it changes.
@@ -319,16 +324,7 @@ impl NoiseSetting {
         if let Some(only) = noise.scenarios().next().filter(|_| noise.scenarios().all(|s| s != scenario)) {
             return Err(NoiseError::NoSuchScenario { noise, scenario, only });
         }
-        let most = match noise {
-            Noise::Gaussian | Noise::Impulse | Noise::Jitter => f32::MAX,
-            Noise::Deletion
-            | Noise::StuckPixel
-            | Noise::SaltAndPepper
-            | Noise::Background
-            | Noise::HotPixel
-            | Noise::PolarityFlip => 1.0,
-        };
-        if !(0.0..=most).contains(&level) {
+        if !(0.0..=noise.most_level()).contains(&level) {
             return Err(NoiseError::Level { noise, level });
         }
         Ok(NoiseSetting { noise, scenario, level, colour: Colour::White })

@@ -4,7 +4,7 @@
 //! the first sixth of the time (ten minutes of an hour). What is small in one run would show here if it stayed
 //! behind. Linux only.
 
-use leaklab_engine::{Isa, LeakChange, Packed};
+use leaklab_engine::{Isa, Packed};
 use leaklab_lab::analysis::{Analysis, Options, analyse};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::evaluate::{evaluate, presentation};
@@ -54,16 +54,7 @@ fn round(folder: &Path, seed: u64) -> Result<(), Box<dyn Error>> {
     let (shown, packed) =
         (presentation(&trained.config, &dataset), Packed::new(&trained.network, Isa::best())?);
     evaluate(&packed, &trained.network.architecture, &shown, &dataset.test, &pool, &mut |_| true)?;
-    let leak = LeakChange::default();
-    let options = Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak,
-        data_dir: None,
-        isa: Isa::best(),
-        pool,
-    };
+    let options = Options::as_trained(pool);
     analyse(&run, &[Analysis::Robustness, Analysis::Spectrum], &options, &mut |_| true)?;
     fs::remove_dir_all(&run)?;
     Ok(())

@@ -38,17 +38,7 @@ fn train_run(folder: &Path, tau: &str, seed: u64) -> PathBuf {
 }
 
 fn options(count: usize) -> Options {
-    let pool = Arc::new(threads(Some(count)).unwrap());
-    let leak = LeakChange::default();
-    Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak,
-        data_dir: None,
-        pool,
-        isa: Isa::best(),
-    }
+    Options::as_trained(Arc::new(threads(Some(count)).unwrap()))
 }
 
 fn all(run: &Path, count: usize) -> Vec<Table> {

@@ -5,6 +5,7 @@
 //! sentence, within seconds.
 #![cfg(unix)]
 
+mod archive;
 mod support;
 
 use flate2::{Compress, Compression, FlushCompress};
@@ -205,19 +206,11 @@ fn bombs_are_refused_in_a_sentence() {
 
 /// A small `cifar-10-binary.tar.gz`: two records in each of its files.
 fn cifar_archive() -> Vec<u8> {
-    let encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::default());
-    let mut tar = tar::Builder::new(encoder);
-    let names = (1..=5).map(|i| format!("data_batch_{i}.bin")).chain(["test_batch.bin".to_owned()]);
-    for (number, name) in names.enumerate() {
+    archive::cifar_archive(Compression::default(), |number| {
         let mut record: Vec<u8> = (0..2 * 3073).map(|i| (i * i / (7 + number)) as u8).collect();
         (record[0], record[3073]) = (number as u8, 9);
-        let mut header = tar::Header::new_gnu();
-        header.set_size(record.len() as u64);
-        header.set_mode(0o644);
-        let path = format!("{}/{name}", cifar10::FOLDER);
-        tar.append_data(&mut header, path, &record[..]).unwrap();
-    }
-    tar.into_inner().unwrap().finish().unwrap()
+        record
+    })
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! Recordings of an event camera from file to analysis.
 
-use leaklab_engine::LeakChange;
 use leaklab_engine::encode::Encoding;
 use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, NoiseSetting, Scenario, Severities};
-use leaklab_engine::{Input, Isa, Shape};
+use leaklab_engine::{Input, Shape};
 use leaklab_lab::analysis::{self, Analysis, mechanism};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::data::present::Scratch;
 use leaklab_lab::data::{Binning, Dataset, Limits, Normaliser, Presentation, load, load_complete, zip};
-use leaklab_lab::run::Weights;
 use leaklab_lab::train::{self, Control, Options};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,15 +154,8 @@ fn a_run_of_recordings_is_trained_and_measured() {
         text.contains("downsample = 1") && !text.contains("encoder") && !text.contains("normalise"),
         "{text}"
     );
-    let options = analysis::Options {
-        images: Some(20),
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak: LeakChange::default(),
-        data_dir: None,
-        pool: Arc::new(train::threads(Some(2)).unwrap()),
-        isa: Isa::best(),
-    };
+    let pool = Arc::new(train::threads(Some(2)).unwrap());
+    let options = analysis::Options { images: Some(20), ..analysis::Options::as_trained(pool) };
     let tables = analysis::analyse(&out, &Analysis::ALL, &options, &mut |_| true).unwrap();
     let rows = |name: &str| tables.iter().find(|table| table.name == name).unwrap().rows.len();
     assert_eq!(rows("robustness"), 5 * (1 + HIGHEST_SEVERITY));

@@ -5,6 +5,7 @@
 //! (`cargo test --release -p leaklab-lab --test fuzz write_the_corpus -- --ignored`). The others once broke
 //! something.
 
+mod archive;
 mod seeds;
 mod support;
 #[path = "../../../fuzz/src/lib.rs"]

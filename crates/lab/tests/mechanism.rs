@@ -127,17 +127,7 @@ presentations = 1
 "#;
 
 fn options(count: usize) -> Options {
-    let pool = Arc::new(threads(Some(count)).unwrap());
-    let leak = LeakChange::default();
-    Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak,
-        data_dir: None,
-        pool,
-        isa: Isa::best(),
-    }
+    Options::as_trained(Arc::new(threads(Some(count)).unwrap()))
 }
 
 fn config(folder: &Path) -> StudyConfig {

@@ -1,6 +1,5 @@
 //! One's own arrays from training to analysis: found beside the run, pinned by their digest.
 
-use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{self, Analysis};
 use leaklab_lab::config::{RunConfig, Settings, StudyConfig};
 use leaklab_lab::data::arrays::{self, Part, Values};
@@ -61,15 +60,7 @@ fn a_run_finds_the_data_beside_it_and_refuses_others() {
     // Moved elsewhere, it still has its data.
     let moved = folder.path().join("moved");
     std::fs::rename(&out, &moved).unwrap();
-    let options = analysis::Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak: LeakChange::default(),
-        data_dir: None,
-        pool: Arc::new(train::threads(Some(1)).unwrap()),
-        isa: Isa::best(),
-    };
+    let options = analysis::Options::as_trained(Arc::new(train::threads(Some(1)).unwrap()));
     let tables = analysis::analyse(&moved, &Analysis::ALL, &options, &mut |_| true).unwrap();
     assert!(tables.iter().any(|table| table.name == "robustness"));
     // The same data elsewhere do as well; others do not.

@@ -1,11 +1,9 @@
 //! What is changed behind the program's back is noticed: kept passes, and the images of a run that goes on.
 
 use image::{GrayImage, ImageFormat, Luma};
-use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::pass::Pass;
 use leaklab_lab::analysis::{Analysis, Options, analyse};
 use leaklab_lab::config::RunConfig;
-use leaklab_lab::run::Weights;
 use leaklab_lab::train::{self, Control, threads};
 use leaklab_record::Table;
 use std::fs;
@@ -23,17 +21,7 @@ fn config(folder: &Path, text: &str) -> RunConfig {
 
 /// All tables of a run, and how many images had to be shown for them.
 fn tables(run: &Path) -> Result<(Vec<Table>, u64), String> {
-    let pool = Arc::new(threads(Some(1)).unwrap());
-    let leak = LeakChange::default();
-    let options = Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak,
-        data_dir: None,
-        isa: Isa::best(),
-        pool,
-    };
+    let options = Options::as_trained(Arc::new(threads(Some(1)).unwrap()));
     let mut shown = 0;
     let made = analyse(run, &Analysis::ALL, &options, &mut |advance| {
         shown = advance.total;

@@ -41,6 +41,21 @@ pub struct Options {
     pub isa: Isa,
 }
 
+impl Options {
+    /// A run as it was trained: its last weights, its own leak, and the images and noises of its settings.
+    pub fn as_trained(pool: Arc<ThreadPool>) -> Self {
+        Options {
+            images: None,
+            noise: Vec::new(),
+            weights: Weights::Last,
+            leak: LeakChange::default(),
+            data_dir: None,
+            pool,
+            isa: Isa::best(),
+        }
+    }
+}
+
 /// A run made ready to be measured.
 pub struct Analyst {
     /// The run.

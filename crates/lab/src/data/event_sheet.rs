@@ -4,13 +4,11 @@
 //! bottom), added up over rows. The first polarity (OFF) is red, the second (ON) green.
 
 use super::present::Scratch;
-use super::sheet::{FAINT, GAP, INK, MARGIN, PAPER, choose, describe, write};
-use super::{Dataset, Presentation, Split, lettering};
+use super::sheet::{Grid, choose, describe};
+use super::{Dataset, Presentation, Split};
 use image::{Rgb, RgbImage};
 use leaklab_engine::{Input, Shape, Spikes};
 
-/// Recordings in a line of the sheet.
-const COLUMNS: usize = 10;
 /// Spikes of a place that give its colour in full.
 const FULL: f32 = 8.0;
 
@@ -18,36 +16,18 @@ const FULL: f32 = 8.0;
 pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_class: usize) -> RgbImage {
     let (shape, steps) = (dataset.shape, presentation.encoding.time_steps);
     let chosen = choose(split, dataset.classes, per_class);
-    let scale = (96 / shape.width.max(shape.height)).max(1) as u32;
-    let (width, height) = (shape.width as u32 * scale, shape.height as u32 * scale);
-    let cell = [width.max(lettering::ADVANCE * 10) + GAP, 2 * (height + GAP) + lettering::HEIGHT + 3 * GAP];
-    let titles = titles(dataset, split, presentation);
-    let top = MARGIN + titles.len() as u32 * (lettering::HEIGHT + GAP) + GAP;
-    let title_width = titles.iter().map(|title| title.len() as u32 * lettering::ADVANCE).max().unwrap_or(0);
-    let columns = COLUMNS.min(chosen.len().max(1)) as u32;
-    let lines = chosen.len().div_ceil(COLUMNS) as u32;
-    let sheet_width = 2 * MARGIN + (columns * cell[0]).max(title_width);
-    let mut sheet = RgbImage::from_pixel(sheet_width, top + lines * cell[1] + MARGIN, PAPER);
-    for (i, title) in titles.iter().enumerate() {
-        let colour = if i == 0 { INK } else { FAINT };
-        write(&mut sheet, MARGIN, MARGIN + i as u32 * (lettering::HEIGHT + GAP), title, colour);
-    }
+    let mut grid = Grid::new(shape, &titles(dataset, split, presentation), chosen.len(), 2);
     let mut input = Input::silent(shape, steps);
     for (place, &index) in chosen.iter().enumerate() {
-        let x = MARGIN + (place % COLUMNS) as u32 * cell[0];
-        let y = top + (place / COLUMNS) as u32 * cell[1];
-        let name: String =
-            dataset.class_names[split.label(index)].chars().take(cell[0] as usize / 6).collect();
-        write(&mut sheet, x, y, &name, INK);
+        let [x, down] = grid.begin(place, &dataset.class_names[split.label(index)]);
         presentation.show(split, index, 0, &mut Scratch::default(), &mut input);
         let Input::Ternary { spikes, .. } = &input else { continue };
-        let down = y + lettering::HEIGHT + GAP;
         let frame = added(spikes, shape, shape.height, |pixel, _| pixel / shape.width);
-        paint(&mut sheet, x, down, &frame, shape.width, scale);
+        paint(&mut grid.sheet, x, down, &frame, shape.width, grid.scale);
         let raster = added(spikes, shape, shape.height, |_, step| step * shape.height / steps);
-        paint(&mut sheet, x, down + height + GAP, &raster, shape.width, scale);
+        paint(&mut grid.sheet, x, down + grid.step, &raster, shape.width, grid.scale);
     }
-    sheet
+    grid.sheet
 }
 
 fn titles(dataset: &Dataset, split: &Split, presentation: &Presentation) -> [String; 2] {

@@ -82,6 +82,14 @@ impl Array {
         })
     }
 
+    /// All values as float32, to which float64 is rounded; `None` if they are of another type.
+    pub fn floats(&self) -> Option<Vec<f32>> {
+        if self.kind != Kind::Real {
+            return None;
+        }
+        (0..self.len()).map(|index| self.real(index).map(|value| value as f32)).collect()
+    }
+
     /// A value as a whole number; `None` if it is none, or beyond 63 bits.
     pub fn whole(&self, index: usize) -> Option<i64> {
         let word = self.value_of_number(index)?;
@@ -173,8 +181,8 @@ fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
     }
 }
 
-/// Reads the bytes of a `.npy` file.
-fn parse(name: &str, offset: u64, mut bytes: Vec<u8>) -> Result<Array, Flaw> {
+/// Reads the bytes of a `.npy` file, which stands at `offset` of its archive.
+pub(crate) fn parse(name: &str, offset: u64, mut bytes: Vec<u8>) -> Result<Array, Flaw> {
     let header =
         read_header(&bytes).map_err(|reason| Flaw { offset, reason: format!("array '{name}': {reason}") });
     let (shape, (kind, width, big_endian), column_major, start) = header?;
@@ -267,7 +275,7 @@ pub fn write(path: &Path, arrays: Vec<Plain>) -> Result<(), DataError> {
 }
 
 /// A `.npy` file.
-fn file_of(kind: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
+pub(crate) fn file_of(kind: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
     let sizes: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let sizes = if shape.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");

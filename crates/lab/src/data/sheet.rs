@@ -10,49 +10,71 @@ use image::{Rgb, RgbImage};
 use leaklab_engine::noise::NoiseSetting;
 use leaklab_engine::{Input, Shape};
 
-pub(super) const MARGIN: u32 = 8;
-pub(super) const GAP: u32 = 4;
-pub(super) const PAPER: Rgb<u8> = Rgb([24, 26, 32]);
-pub(super) const INK: Rgb<u8> = Rgb([235, 235, 235]);
-pub(super) const FAINT: Rgb<u8> = Rgb([150, 155, 165]);
+const MARGIN: u32 = 8;
+const GAP: u32 = 4;
+const PAPER: Rgb<u8> = Rgb([24, 26, 32]);
+const INK: Rgb<u8> = Rgb([235, 235, 235]);
+const FAINT: Rgb<u8> = Rgb([150, 155, 165]);
 /// Pictures in a line of the sheet.
 const COLUMNS: usize = 10;
+
+/// A sheet with its titles, and below them a cell for each image: its class, and pictures one below the other.
+pub(super) struct Grid {
+    pub sheet: RgbImage,
+    /// Pixels of the sheet for a pixel of an image.
+    pub scale: u32,
+    /// From the top of one picture of a cell to that of the next.
+    pub step: u32,
+    cell: [u32; 2],
+    top: u32,
+}
+
+impl Grid {
+    /// An empty sheet for so many images of so many pictures each.
+    pub fn new(shape: Shape, titles: &[String], images: usize, pictures: u32) -> Self {
+        let scale = (96 / shape.width.max(shape.height)).max(1) as u32;
+        let (width, step) = (shape.width as u32 * scale, shape.height as u32 * scale + GAP);
+        let cell = [width.max(lettering::ADVANCE * 10) + GAP, pictures * step + lettering::HEIGHT + 3 * GAP];
+        let columns = COLUMNS.min(images.max(1)) as u32;
+        let lines = images.div_ceil(COLUMNS) as u32;
+        let top = MARGIN + titles.len() as u32 * (lettering::HEIGHT + GAP) + GAP;
+        let title_width = titles.iter().map(|title| title.len() as u32 * lettering::ADVANCE).max();
+        let sheet_width = 2 * MARGIN + (columns * cell[0]).max(title_width.unwrap_or(0));
+        let mut sheet = RgbImage::from_pixel(sheet_width, top + lines * cell[1] + MARGIN, PAPER);
+        for (i, title) in titles.iter().enumerate() {
+            let colour = if i == 0 { INK } else { FAINT };
+            write(&mut sheet, MARGIN, MARGIN + i as u32 * (lettering::HEIGHT + GAP), title, colour);
+        }
+        Grid { sheet, scale, step, cell, top }
+    }
+
+    /// Writes the class of an image into its cell; gives where its first picture goes.
+    pub fn begin(&mut self, place: usize, class: &str) -> [u32; 2] {
+        let x = MARGIN + (place % COLUMNS) as u32 * self.cell[0];
+        let y = self.top + (place / COLUMNS) as u32 * self.cell[1];
+        let name: String = class.chars().take(self.cell[0] as usize / 6).collect();
+        write(&mut self.sheet, x, y, &name, INK);
+        [x, y + lettering::HEIGHT + GAP]
+    }
+}
 
 /// Draws `per_class` images of each class of a split, the first ones in its order.
 pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_class: usize) -> RgbImage {
     let shape = dataset.shape;
     let chosen = choose(split, dataset.classes, per_class);
-    let scale = (96 / shape.width.max(shape.height)).max(1) as u32;
-    let (width, height) = (shape.width as u32 * scale, shape.height as u32 * scale);
-    let columns = COLUMNS.min(chosen.len().max(1)) as u32;
-    let cell = [width.max(lettering::ADVANCE * 10) + GAP, 3 * (height + GAP) + lettering::HEIGHT + 3 * GAP];
-    let lines = chosen.len().div_ceil(COLUMNS) as u32;
-    let titles = titles(dataset, presentation);
-    let top = MARGIN + titles.len() as u32 * (lettering::HEIGHT + GAP) + GAP;
-    let title_width = titles.iter().map(|title| title.len() as u32 * lettering::ADVANCE).max().unwrap_or(0);
-    let sheet_width = 2 * MARGIN + (columns * cell[0]).max(title_width);
-    let mut sheet = RgbImage::from_pixel(sheet_width, top + lines * cell[1] + MARGIN, PAPER);
-    for (i, title) in titles.iter().enumerate() {
-        let colour = if i == 0 { INK } else { FAINT };
-        write(&mut sheet, MARGIN, MARGIN + i as u32 * (lettering::HEIGHT + GAP), title, colour);
-    }
+    let mut grid = Grid::new(shape, &titles(dataset, presentation), chosen.len(), 3);
     let mut input = Input::silent(shape, presentation.encoding.time_steps);
     for (place, &index) in chosen.iter().enumerate() {
-        let x = MARGIN + (place % COLUMNS) as u32 * cell[0];
-        let y = top + (place / COLUMNS) as u32 * cell[1];
-        let name: String =
-            dataset.class_names[split.label(index)].chars().take(cell[0] as usize / 6).collect();
-        write(&mut sheet, x, y, &name, INK);
+        let [x, mut down] = grid.begin(place, &dataset.class_names[split.label(index)]);
         let pixels: Vec<f32> = split.image(index).iter().map(|&p| f32::from(p) / 127.5 - 1.0).collect();
         presentation.show(split, index, 0, &mut Scratch::default(), &mut input);
         let [step, mean] = pictures(&input);
-        let mut down = y + lettering::HEIGHT + GAP;
         for picture in [&pixels, &step, &mean] {
-            paint(&mut sheet, x, down, picture, shape, scale);
-            down += height + GAP;
+            paint(&mut grid.sheet, x, down, picture, shape, grid.scale);
+            down += grid.step;
         }
     }
-    sheet
+    grid.sheet
 }
 
 /// The sheet as a PNG file.

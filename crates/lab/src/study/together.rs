@@ -2,7 +2,7 @@
 //! robustness comes from. Written by one process at a time, whoever holds the study's lock.
 
 use super::StudyError;
-use super::work::{Event, Work, as_trained};
+use super::work::{Event, Work};
 use crate::analysis::compare::{CompareError, compare_folders};
 use crate::analysis::{Advance, AnalysisError, mechanism};
 use crate::theory_tables;
@@ -60,7 +60,7 @@ impl Work<'_> {
     fn mechanism(&self, threads: usize) -> Result<(), StudyError> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
-        let options = as_trained(self.config.base.data_dir.clone(), pool, self.options.isa);
+        let options = self.analysis_options(self.config.base.data_dir.clone(), pool);
         let (runs, out) = (self.complete(), self.folder.compare());
         let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
         match mechanism::study(&runs, self.config.baseline.as_deref(), &out, &options, &mut report) {

@@ -10,9 +10,8 @@ use super::plan::Plan;
 use super::{StudyError, begin, check};
 use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
 use crate::config::{RunConfig, StudyConfig};
-use crate::run::Weights;
 use crate::train::{self, Control};
-use leaklab_engine::{Isa, LeakChange};
+use leaklab_engine::Isa;
 use leaklab_record::lock::Holder;
 use leaklab_record::{RecordError, RunFolder, RunLock, StudyFolder, atomic};
 use std::collections::VecDeque;
@@ -168,7 +167,7 @@ struct Turn {
 pub(super) struct Work<'a> {
     pub(super) config: &'a StudyConfig,
     pub(super) folder: &'a StudyFolder,
-    pub(super) options: &'a Options,
+    options: &'a Options,
     watcher: &'a Watcher<'a>,
     /// A lane failed or the watcher wants to stop: the others finish their batch.
     stopped: AtomicBool,
@@ -197,6 +196,15 @@ impl<'a> Work<'a> {
             Turn { index, name: config.folder_name(), config, folder, before }
         };
         self.config.runs().into_iter().enumerate().map(turn).collect()
+    }
+
+    /// Options of analyses of runs as they were trained.
+    pub(super) fn analysis_options(
+        &self,
+        data_dir: Option<PathBuf>,
+        pool: Arc<rayon::ThreadPool>,
+    ) -> analysis::Options {
+        analysis::Options { data_dir, isa: self.options.isa, ..analysis::Options::as_trained(pool) }
     }
 
     pub(super) fn tell(&self, event: &Event) -> Control {
@@ -379,7 +387,7 @@ impl<'a> Work<'a> {
         }
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
-        let options = as_trained(config.data_dir.clone(), pool, self.options.isa);
+        let options = self.analysis_options(config.data_dir.clone(), pool);
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
         // A probe is asked whether it learned, and nothing else.
         let analyses: &[Analysis] = if config.probe { &[Analysis::Generalisation] } else { &Analysis::ALL };
@@ -391,22 +399,5 @@ impl<'a> Work<'a> {
             Err(error) => return Err(error.into()),
         }
         Ok(begun.elapsed())
-    }
-}
-
-/// Options of analyses of runs as they were trained.
-pub(super) fn as_trained(
-    data_dir: Option<PathBuf>,
-    pool: Arc<rayon::ThreadPool>,
-    isa: Isa,
-) -> analysis::Options {
-    analysis::Options {
-        images: None,
-        noise: Vec::new(),
-        weights: Weights::Last,
-        leak: LeakChange::default(),
-        data_dir,
-        pool,
-        isa,
     }
 }

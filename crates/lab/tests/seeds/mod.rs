@@ -1,11 +1,11 @@
 //! Small good files for every fuzz target, made by the program's own writers where it has one.
 
+use super::archive::cifar_archive;
 use super::targets::records::{FINGERPRINT, PASS_SIZE, pass_network};
 use flate2::Compression;
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Architecture, Leak, Network, Tau};
 use leaklab_lab::analysis::pass::{ActivityPass, Pass, SpectrumPass};
-use leaklab_lab::data::cifar10;
 use leaklab_lab::exchange::{ExportOptions, export, nir, npz, safetensors};
 use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
 use leaklab_record::metrics::{self, Epoch, LayerEpoch};
@@ -177,19 +177,11 @@ fn doubles() -> Vec<u8> {
 
 /// A small `cifar-10-binary.tar.gz`: one record in each of its files.
 fn archive() -> Vec<u8> {
-    let encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::best());
-    let mut tar = tar::Builder::new(encoder);
-    let names = (1..=5).map(|i| format!("data_batch_{i}.bin")).chain(["test_batch.bin".to_owned()]);
-    for (number, name) in names.enumerate() {
+    cifar_archive(Compression::best(), |number| {
         let mut record = vec![128; 3073];
         record[0] = number as u8;
-        let mut header = tar::Header::new_gnu();
-        header.set_size(record.len() as u64);
-        header.set_mode(0o644);
-        let path = format!("{}/{name}", cifar10::FOLDER);
-        tar.append_data(&mut header, path, &record[..]).unwrap();
-    }
-    tar.into_inner().unwrap().finish().unwrap()
+        record
+    })
 }
 
 fn weights() -> Vec<Seed> {
