@@ -253,10 +253,12 @@ impl RunConfig {
         for (key, flag) in [("tau", "--tau 30"), ("seeds", "--seed 1")] {
             settings.make_single(key, flag)?;
         }
-        if let Some(condition) = settings.conditions.first() {
+        // Of a study's file, `--tau` chooses the run without its further conditions.
+        if let Some(condition) = settings.conditions.first().filter(|_| !settings.is_flag("tau")) {
             return Err(condition.refuse(
-                "name",
-                "a run has one condition: give its settings, or run them all with `leaklab study`",
+                "[[condition]]",
+                "a run has one condition: add --tau 30 for a run without these tables, or run them all with \
+                 `leaklab study`",
             ));
         }
         Self::read(&settings)

@@ -64,14 +64,14 @@ pub enum ConfigError {
         hint: String,
     },
     /// The value is not of the right kind or out of range.
-    #[error("{origin}{key} = {value}: {expected}")]
+    #[error("{origin}{key}{}: {expected}", value.as_ref().map_or(String::new(), |value| format!(" = {value}")))]
     Value {
         /// Where it was said.
         origin: Origin,
         /// The key.
         key: String,
-        /// The value as it was written.
-        value: String,
+        /// The value as it was written, if the key is set.
+        value: Option<String>,
         /// What would be right.
         expected: String,
     },
@@ -229,6 +229,11 @@ impl Settings {
         self.entries.get(key).and_then(|(value, _)| value.as_str())
     }
 
+    /// Whether a key was set on the command line or from Python, and not in a file.
+    pub(super) fn is_flag(&self, key: &str) -> bool {
+        matches!(self.entries.get(key), Some((_, Origin::Flag)))
+    }
+
     /// The value of a key, if it was said.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|(value, _)| value)
@@ -239,7 +244,10 @@ impl Settings {
         let said = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
         // Where the key is not said, any key of the same table tells the place.
         let near = || self.entries.values().next().map_or(Origin::Flag, |(_, origin)| origin.clone());
-        let (value, origin) = said.unwrap_or_else(|| ("nothing".to_owned(), near()));
+        let (value, origin) = match said {
+            Some((value, origin)) => (Some(value), origin),
+            None => (None, near()),
+        };
         ConfigError::Value { origin, key: key.to_owned(), value, expected: expected.to_string() }
     }
 

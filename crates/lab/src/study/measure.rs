@@ -1,9 +1,10 @@
 //! How fast a run of a study goes on this machine: a short training of each condition on the study's own
 //! images, with its own settings, timed while it goes on.
 //!
-//! Cost follows activity, and activity depends on the images, the leak and what was learned. On real images it
-//! settles within some updates to near what the whole training has; on made-up ones it does not. What is
-//! counted is the processor time of one thread, so other work on the machine does not make an estimate longer.
+//! Cost follows activity, and activity depends on the images, the leak and what was learned: with strong leak it
+//! can triple within the first hundreds of updates. So the measurement lasts for a hundredth of the training that
+//! it is to predict, within limits, and only its last part counts. The unit is the processor time of one thread:
+//! other work on the machine does not make an estimate longer.
 
 use crate::analysis::stimulus::setting;
 use crate::bench::BenchError;
@@ -14,10 +15,11 @@ use leaklab_engine::{Isa, Packed, Scratch, infer, philox, train_batch};
 use leaklab_record::Stimulus;
 use std::time::{Duration, Instant};
 
-/// Processor seconds of training, for each condition, at most; at least two updates are made.
-const BUDGET: f64 = 0.8;
-/// Updates after which activity has settled, near enough.
-const ENOUGH: usize = 60;
+/// Share of the training of a condition's runs for which the condition is measured, and the processor seconds
+/// that this takes at least and at most; at least two updates are made.
+const SHARE: f64 = 0.01;
+const SHORTEST: f64 = 0.8;
+const LONGEST: f64 = 8.0;
 /// Processor seconds that one update may take; where a mini-batch takes longer, a part of it is trained.
 const UPDATE: f64 = 0.3;
 /// Fewest images of an update.
@@ -30,7 +32,7 @@ const SEVERITY: usize = 4;
 const TICKS: Duration = Duration::from_millis(30);
 
 /// Processor seconds per image, on one thread.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Speed {
     /// Training, with its share of an update.
     pub train: f64,
@@ -65,12 +67,21 @@ impl Clock {
     }
 }
 
-/// Times each of some runs, several at once on as many threads.
-pub fn measure(runs: &[RunConfig], dataset: &Dataset, threads: usize) -> Result<Vec<Speed>, BenchError> {
+/// A condition to be measured: a run of it, and how many images its runs have yet to be trained on.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// One of its runs.
+    pub run: RunConfig,
+    /// Training images of all of its runs and epochs that are still to come.
+    pub images: u64,
+}
+
+/// Times each condition, several at once on as many threads.
+pub fn measure(subjects: &[Subject], dataset: &Dataset, threads: usize) -> Result<Vec<Speed>, BenchError> {
     let mut speeds = Vec::new();
-    for some in runs.chunks(threads.max(1)) {
+    for some in subjects.chunks(threads.max(1)) {
         let results: Vec<Result<Speed, BenchError>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = some.iter().map(|run| scope.spawn(|| alone(run, dataset))).collect();
+            let workers: Vec<_> = some.iter().map(|subject| scope.spawn(|| alone(subject, dataset))).collect();
             workers.into_iter().map(|worker| worker.join().expect("a measurement does not panic")).collect()
         });
         for speed in results {
@@ -80,15 +91,16 @@ pub fn measure(runs: &[RunConfig], dataset: &Dataset, threads: usize) -> Result<
     Ok(speeds)
 }
 
-/// Times a run on one thread.
-fn alone(config: &RunConfig, dataset: &Dataset) -> Result<Speed, BenchError> {
+/// Times a condition on one thread.
+fn alone(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pool = pool.map_err(|e| BenchError::Threads { threads: 1, reason: e.to_string() })?;
     // On the pool's own thread, whose clock it is.
-    pool.install(|| timed(config, dataset))
+    pool.install(|| timed(subject, dataset))
 }
 
-fn timed(config: &RunConfig, dataset: &Dataset) -> Result<Speed, BenchError> {
+fn timed(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
+    let config = &subject.run;
     let testing = presentation(config, dataset);
     let training = Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() };
     let split = &dataset.train;
@@ -103,8 +115,8 @@ fn timed(config: &RunConfig, dataset: &Dataset) -> Result<Speed, BenchError> {
     let mut images = FEWEST.min(config.batch);
     // Of each update: processor seconds per image, and of the rest.
     let mut updates: Vec<(f64, f64)> = Vec::new();
-    let mut spent = 0.0;
-    while !split.is_empty() && (updates.len() < 2 || (spent < BUDGET && updates.len() < ENOUGH)) {
+    let (mut spent, mut enough) = (0.0, SHORTEST);
+    while !split.is_empty() && (updates.len() < 2 || spent < enough) {
         let chosen: Vec<u32> = samples.by_ref().take(images).collect();
         let clock = Clock::start();
         train_batch(
@@ -129,11 +141,13 @@ fn timed(config: &RunConfig, dataset: &Dataset) -> Result<Speed, BenchError> {
         let of_update = clock.seconds();
         spent += of_images + of_update;
         updates.push((of_images / images as f64, of_update));
-        let most = (UPDATE / (of_images / images as f64)) as usize;
+        let of_image = of_images / images as f64;
+        enough = (SHARE * subject.images as f64 * of_image).clamp(SHORTEST, LONGEST);
+        let most = (UPDATE / of_image) as usize;
         images = (most / FEWEST * FEWEST).clamp(FEWEST.min(config.batch), config.batch);
     }
-    // The first half warms up and settles.
-    let settled = &updates[updates.len() / 2..];
+    // Until then activity settles.
+    let settled = &updates[updates.len() * 2 / 3..];
     let mean = |of: fn(&(f64, f64)) -> f64| settled.iter().map(of).sum::<f64>() / settled.len().max(1) as f64;
     let train = mean(|update| update.0) + mean(|update| update.1) / config.batch as f64;
     let show = |presentation: &Presentation, from: usize| -> Result<f64, BenchError> {
@@ -141,7 +155,7 @@ fn timed(config: &RunConfig, dataset: &Dataset) -> Result<Speed, BenchError> {
         let count = if split.is_empty() {
             0
         } else {
-            ((0.25 * BUDGET / train.max(1e-9)) as usize).clamp(FEWEST, 256)
+            ((0.25 * SHORTEST / train.max(1e-9)) as usize).clamp(FEWEST, 256)
         };
         let clock = Clock::start();
         infer(

@@ -1,6 +1,6 @@
 //! What a study has to do, how long that will take on this machine, and what it will leave on disk.
 
-use super::measure::{Speed, measure};
+use super::measure::{Speed, Subject, measure};
 use super::{StudyError, check};
 use crate::analysis::mechanism;
 use crate::config::{RunConfig, StudyConfig};
@@ -76,22 +76,31 @@ impl Plan {
                 .map_err(RunError::from)?;
         }
         let (train_images, test_images) = (dataset.train.len() as u64, dataset.test.len() as u64);
-        let conditions: Vec<RunConfig> =
-            config.conditions.iter().map(|condition| condition.run.clone()).collect();
-        let speeds = measure(&conditions, &dataset, threads)?;
+        let mut subjects: Vec<Subject> = config
+            .conditions
+            .iter()
+            .map(|condition| Subject { run: condition.run.clone(), images: 0 })
+            .collect();
+        let mut places = Vec::new();
         let mut runs = Vec::new();
         for run in config.runs() {
             let key = run.key();
             let place = config.conditions.iter().position(|condition| condition.name == key.condition);
-            let epochs = metrics::read(&folder.run(&run.key()).metrics())?;
+            let epochs = metrics::read(&folder.run(&key).metrics())?.last().map_or(0, |epoch| epoch.epoch);
+            places.push(place.unwrap_or(0));
+            subjects[place.unwrap_or(0)].images += run.epochs.saturating_sub(epochs) * train_images;
             runs.push(RunState {
                 name: run.folder_name(),
                 planned: run.epochs,
                 probe: run.probe,
                 complete: folder.run(&key).complete().is_file(),
-                speed: speeds[place.unwrap_or(0)],
-                epochs: epochs.last().map_or(0, |epoch| epoch.epoch),
+                speed: Speed::default(),
+                epochs,
             });
+        }
+        let speeds = measure(&subjects, &dataset, threads)?;
+        for (run, place) in runs.iter_mut().zip(places) {
+            run.speed = speeds[place];
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
         let parameters = base.network.parameter_count() as u64;
