@@ -2,12 +2,14 @@
 
     python3 tools/results_figure.py [docs/results]
 
-Reads tables/why_split.csv of each study; needs nothing but Python.
+One row of panels per study: strong leak (the smallest tau) on the left, moderate leak (the largest finite tau) on
+the right. Reads tables/why_split.csv and study.toml of each study; needs nothing but Python.
 """
 
 import csv
 import html
 import pathlib
+import re
 import sys
 
 ORDER = ["digits", "fashion-mnist", "svhn-small", "cifar10-small"]
@@ -18,66 +20,88 @@ WORDS = {
     "training": "training with leak",
     "total": "all together",
 }
-NOISES = ["gaussian/pixel", "gaussian/channel", "impulse/pixel", "impulse/channel"]
-WIDTH, LEFT, RIGHT, ROW, HEAD = 760, 190, 20, 11, 46
+NOISES = {
+    "gaussian/pixel": "Gaussian, pixels",
+    "gaussian/channel": "Gaussian, spikes",
+    "impulse/pixel": "impulse, pixels",
+    "impulse/channel": "impulse, spikes",
+}
+WIDTH, LEFT, GAP, RIGHT, ROW, HEAD = 900, 150, 30, 16, 9, 40
 
 
 def studies(folder):
     found = {path.parent.parent.name: path for path in folder.glob("*/tables/why_split.csv")}
-    return [(name, list(csv.DictReader(found[name].open()))) for name in ORDER if name in found]
+    for name in ORDER:
+        if name in found:
+            settings = (folder / name / "study.toml").read_text()
+            steps = int(re.search(r"^time_steps = (\d+)", settings, re.M).group(1))
+            yield name, steps, list(csv.DictReader(found[name].open()))
 
 
-def strongest(rows):
-    """The rows of the condition with the most leak."""
-    least = min({row["tau"] for row in rows}, key=float)
-    return least, [row for row in rows if row["tau"] == least]
+def numbers(row):
+    return [100 * float(row[key]) for key in ("mean", "low", "high")]
 
 
 def draw(folder):
-    panels = []
-    for name, rows in studies(folder):
-        tau, rows = strongest(rows)
-        panels.append((f"{name}: τ = {tau} against no leak", rows))
-    values = [100 * float(row[end]) for _, rows in panels for row in rows for end in ("low", "high")
-              if row["stimulus"] != "clean"]
-    low, high = min(values + [0]) - 1, max(values + [0]) + 1
-    x = lambda value: LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)  # noqa: E731
-    body, y = [], 30
+    rows_of_panels = []
+    for name, steps, rows in studies(folder):
+        taus = sorted({row["tau"] for row in rows}, key=float)
+        ends = [taus[0], taus[-1]] if len(taus) > 1 else [None, taus[0]]
+        panels = [[row for row in rows if row["tau"] == tau and row["stimulus"] != "clean"] for tau in ends]
+        rows_of_panels.append((name, steps, ends, panels))
+    width = (WIDTH - LEFT - GAP - RIGHT) / 2
+    body, y = [], 24
     at = LEFT
     for part, colour in PARTS:
         body.append(f'<circle cx="{at}" cy="{y - 4}" r="4" fill="{colour}"/>'
                     f'<text x="{at + 8}" y="{y}">{WORDS[part]}</text>')
-        at += 14 + 6.6 * len(WORDS[part])
-    for title, rows in panels:
+        at += 22 + 6.6 * len(WORDS[part])
+    for name, steps, taus, panels in rows_of_panels:
         y += HEAD
-        body.append(f'<text x="8" y="{y - 14}" font-weight="bold">{html.escape(title)}</text>')
-        top = y - 6
-        for noise in NOISES:
-            of = {row["part"]: row for row in rows if row["stimulus"].startswith(noise + "/")}
-            if not of:
+        top = y - 4
+        # One scale for the two panels of a study, so that they can be compared.
+        values = [end for rows in panels for row in rows for end in numbers(row)]
+        low, high = min(values + [0]) - 1, max(values + [0]) + 1
+        step = next(size for size in (5, 10, 20, 50) if (high - low) / size < 9)
+        bottom = top
+        body.append(f'<text x="8" y="{y - 16}" font-weight="bold">{html.escape(name)}</text>')
+        for column, (tau, rows) in enumerate(zip(taus, panels)):
+            start = LEFT + column * (width + GAP)
+            x = lambda value: start + (value - low) / (high - low) * width  # noqa: E731
+            kind = ["strong leak", "moderate leak"][column]
+            if not rows:
                 continue
-            severity = next(iter(of.values()))["stimulus"].rsplit("/", 1)[1]
-            body.append(f'<text x="{LEFT - 10}" y="{y + 2 * ROW}" text-anchor="end">'
-                        f'{noise}, severity {severity}</text>')
-            for part, colour in PARTS:
-                mean, a, b = (100 * float(of[part][key]) for key in ("mean", "low", "high"))
-                body.append(f'<line x1="{x(a):.1f}" x2="{x(b):.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
-                            'stroke-width="2"/>'
-                            f'<circle cx="{x(mean):.1f}" cy="{y}" r="3.5" fill="{colour}"/>')
-                y += ROW
-            y += ROW
-        body.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{top}" y2="{y}" stroke="#999"/>')
-        step = 5 if high - low < 40 else 10
-        for tick in range(int(low // step) * step, int(high) + 1, step):
-            if low <= tick <= high:
-                sign = "+" if tick > 0 else "−" if tick < 0 else ""
-                at = f"{x(tick):.1f}"
-                body.append(f'<line x1="{at}" x2="{at}" y1="{y}" y2="{y + 4}" stroke="#999"/>'
-                            f'<text x="{at}" y="{y + 16}" text-anchor="middle">{sign}{abs(tick)}</text>')
-        y += 16
-    y += 20
-    body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">'
-                'gain in accuracy (percentage points), with 95 % intervals</text>')
+            share = f"{float(tau) / steps:.2g} T" if float(tau) != steps else "T"
+            body.append(f'<text x="{start:.0f}" y="{y - 16}">{kind}: τ = {tau} ({share}) '
+                        'against no leak</text>')
+            line = y
+            for noise, words in NOISES.items():
+                of = {row["part"]: row for row in rows if row["stimulus"].startswith(noise + "/")}
+                if not of:
+                    continue
+                severity = next(iter(of.values()))["stimulus"].rsplit("/", 1)[1]
+                if column == 0 or not panels[0]:
+                    body.append(f'<text x="{LEFT - 10}" y="{line + 2 * ROW}" text-anchor="end">'
+                                f'{words} ({severity})</text>')
+                for part, colour in PARTS:
+                    mean, a, b = numbers(of[part])
+                    body.append(f'<line x1="{x(a):.1f}" x2="{x(b):.1f}" y1="{line}" y2="{line}" '
+                                f'stroke="{colour}" stroke-width="2"/>'
+                                f'<circle cx="{x(mean):.1f}" cy="{line}" r="3.2" fill="{colour}"/>')
+                    line += ROW
+                line += ROW
+            body.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{top}" y2="{line}" stroke="#999"/>')
+            for tick in range(int(low // step) * step, int(high) + 1, step):
+                if low <= tick <= high:
+                    sign = "+" if tick > 0 else "−" if tick < 0 else ""
+                    at = f"{x(tick):.1f}"
+                    body.append(f'<line x1="{at}" x2="{at}" y1="{line}" y2="{line + 4}" stroke="#999"/>'
+                                f'<text x="{at}" y="{line + 15}" text-anchor="middle">{sign}{abs(tick)}</text>')
+            bottom = max(bottom, line)
+        y = bottom + 16
+    y += 18
+    body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy '
+                '(percentage points) with 95 % intervals; in brackets, the severity of the noise</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 12}" width="{WIDTH}" '
             'font-family="sans-serif" font-size="12" fill="#222">\n'
             '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(body) + "\n</svg>\n")

@@ -1,6 +1,5 @@
 //! `leaklab advise`.
 
-use crate::analyse::expand;
 use crate::images::Images;
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags, usage};
@@ -8,6 +7,7 @@ use leaklab_engine::noise::HIGHEST_SEVERITY;
 use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
 use leaklab_lab::run::Weights;
+use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::AdviceRow;
 use leaklab_record::{NoiseKey, Row};
@@ -50,7 +50,8 @@ pub fn run(arguments: Arguments) -> Outcome {
         arguments.noise.parse().map_err(|e| usage(format!("--noise {}: {e}", arguments.noise)))?;
     let severity = arguments.severity.as_deref().map(severity).transpose()?;
     let budget = arguments.synops_budget.as_deref().map(budget).transpose()?;
-    let runs = expand(std::slice::from_ref(&arguments.study))?;
+    let Members { runs, baseline } = members(std::slice::from_ref(&arguments.study))?;
+    let baseline = arguments.baseline.or(baseline);
     let options = Options {
         images: None,
         noise: Vec::new(),
@@ -62,12 +63,17 @@ pub fn run(arguments: Arguments) -> Outcome {
     };
     let mut images = Images::new(arguments.json);
     let interrupt = Interrupt::listen("finishing the images under way; finished runs are kept");
-    let baseline = arguments.baseline.as_deref();
-    let advice =
-        mechanism::advise(&runs, baseline, &options, (noise, severity), budget, &mut |advance: &Advance| {
+    let advice = mechanism::advise(
+        &runs,
+        baseline.as_deref(),
+        &options,
+        (noise, severity),
+        budget,
+        &mut |advance: &Advance| {
             images.show(&advance.stimulus, advance.done, advance.total);
             !interrupt.asked()
-        });
+        },
+    );
     images.clear();
     let advice = advice?;
     if arguments.json {

@@ -6,8 +6,8 @@ use crate::{Outcome, flags};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::{Advance, Analysis, Options, analyse, mechanism};
-use leaklab_lab::config::StudyConfig;
 use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::WhyRow;
 use leaklab_record::{Cell, NoiseKey, Rows, RunFolder, StudyFolder, Table};
@@ -130,8 +130,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                     tables.extend(analyse(&run, &analyses, &options, &mut report)?);
                 }
                 if why && is_study {
-                    let baseline = StudyConfig::load(&study.study_toml().to_string_lossy(), &[])?.baseline;
-                    let runs = expand(std::slice::from_ref(&run))?;
+                    let Members { runs, baseline } = members(std::slice::from_ref(&run))?;
                     let _lock = study.lock()?;
                     tables.extend(mechanism::study(
                         &runs,
@@ -160,7 +159,7 @@ fn noises(names: &[String]) -> Result<Vec<NoiseKey>, Box<dyn std::error::Error>>
 }
 
 fn run_compare(arguments: CompareArguments) -> Outcome {
-    let runs = expand(&arguments.runs)?;
+    let Members { runs, baseline } = members(&arguments.runs)?;
     let out = match arguments.out {
         Some(out) => out,
         // STUDY/runs/RUN has its tables in STUDY/compare.
@@ -169,29 +168,9 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
             None => return Err(crate::usage("say where the tables go with --out DIR")),
         },
     };
-    let tables = compare_folders(&runs, arguments.baseline.as_deref(), &out)?;
+    let baseline = arguments.baseline.or(baseline);
+    let tables = compare_folders(&runs, baseline.as_deref(), &out)?;
     print(&tables, arguments.json, false, &out)
-}
-
-/// A study's folder stands for all its runs.
-pub(crate) fn expand(given: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
-    let mut runs = Vec::new();
-    for path in given {
-        let folder = StudyFolder::at(path).runs();
-        if RunFolder::at(path).exists() || !folder.is_dir() {
-            runs.push(path.clone());
-            continue;
-        }
-        let mut found: Vec<PathBuf> = std::fs::read_dir(&folder)
-            .map_err(|e| format!("{}: cannot be read: {e}", folder.display()))?
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|run| RunFolder::at(run).exists())
-            .collect();
-        found.sort();
-        runs.append(&mut found);
-    }
-    Ok(runs)
 }
 
 fn print(tables: &[Table], json: bool, quiet: bool, folder: &Path) -> Outcome {

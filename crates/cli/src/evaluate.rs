@@ -6,7 +6,7 @@ use leaklab_engine::noise::{Noise, NoiseError, Scenario};
 use leaklab_engine::{Isa, Network, Packed};
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::exchange::quantise::{self, WeightBits};
-use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::run::{TrainedRun, Weights, keep_training_images};
 use leaklab_lab::train::threads;
 use leaklab_record::Machine;
 use std::path::PathBuf;
@@ -61,9 +61,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     run.change_leak(&arguments.leak.change().map_err(usage)?).map_err(usage)?;
     run.config.data_dir = arguments.data_dir.clone().or(run.config.data_dir);
     let limit = arguments.limit.map(|n| n as usize);
-    if arguments.train {
-        run.config.train_limit = limit.or(run.config.train_limit);
-    } else {
+    if !arguments.train {
         run.config.test_limit = limit.or(run.config.test_limit);
     }
     let named = named_noise(&arguments).map_err(usage)?;
@@ -74,10 +72,14 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
         None => None,
     };
-    let dataset = run.dataset()?;
+    let mut dataset = run.dataset()?;
     let pool = threads(arguments.threads)?;
     let isa = arguments.isa.unwrap_or_else(Isa::best);
     let presentation = presentation(&run.config, &dataset).with_isa(isa).noisy(noise).map_err(usage)?;
+    // After the images are normalised as in training: some normalisations depend on all of them.
+    if let Some(limit) = limit.filter(|_| arguments.train) {
+        keep_training_images(&mut dataset, limit)?;
+    }
     let split = if arguments.train { &dataset.train } else { &dataset.test };
     let mut images = Images::new(false);
     let mut measure = |network: &Network| -> Result<Evaluation, Box<dyn std::error::Error>> {
@@ -121,7 +123,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     } else {
         print(&run, evaluation, &condition);
         if let Some((bits, rounded)) = &rounding {
-            print_rounding(*bits, &exact, rounded);
+            println!("{}", rounding_words(*bits, &exact, rounded));
         }
     }
     Ok(())
@@ -139,18 +141,26 @@ fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, Noise
 }
 
 /// What rounded weights change.
-fn print_rounding(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) {
+fn rounding_words(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) -> String {
     let change = 100.0 * (rounded.accuracy() - exact.accuracy());
-    println!(
+    // Of none there is no percentage.
+    let synops = if exact.synops > 0.0 {
+        format!("and the synaptic operations by {:+.1} %", 100.0 * (rounded.synops / exact.synops - 1.0))
+    } else if rounded.synops > 0.0 {
+        format!("and the synaptic operations from none to {:.4e} per image", rounded.synops)
+    } else {
+        "and leaves the network without synaptic operations".to_owned()
+    };
+    let silence = match &quantise::silenced(exact, rounded)[..] {
+        [] => "no layer falls silent".to_owned(),
+        [layer] => format!("{layer} falls silent with rounded weights"),
+        layers => format!("{} fall silent with rounded weights", layers.join(", ")),
+    };
+    format!(
         "weights     {bits} bits; with float32 weights the accuracy is {:.2} %, so rounding changes it by \
-         {change:+.2} points and the synaptic operations by {:+.1} %",
-        100.0 * exact.accuracy(),
-        100.0 * (rounded.synops / exact.synops - 1.0)
-    );
-    match &quantise::silenced(exact, rounded)[..] {
-        [] => println!("silence     no layer falls silent"),
-        layers => println!("silence     {} fall silent with rounded weights", layers.join(", ")),
-    }
+         {change:+.2} points {synops}\nsilence     {silence}",
+        100.0 * exact.accuracy()
+    )
 }
 
 fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {
@@ -170,4 +180,45 @@ fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {
     println!("sse         {:.4}", evaluation.sse);
     println!("spike_rate  {:.3} %", 100.0 * evaluation.spike_rate);
     println!("synops      {:.4e} per image", evaluation.synops);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leaklab_record::metrics::LayerEpoch;
+
+    /// An evaluation of two hidden layers with these spike rates.
+    fn evaluation(synops: f64, rates: [f64; 2]) -> Evaluation {
+        let layer = |(name, rate): (&str, f64)| LayerEpoch {
+            name: name.to_owned(),
+            kind: "full".to_owned(),
+            spike_rate: Some(rate),
+            synops: None,
+            weighted_input_norm: None,
+        };
+        let layers = ["fc1", "fc2"].into_iter().zip(rates).map(layer).collect();
+        Evaluation { images: 10, correct: 5, sse: 0.5, spike_rate: rates[0], synops, layers }
+    }
+
+    #[test]
+    fn rounding_in_words() {
+        let exact = evaluation(200.0, [0.1, 0.1]);
+        for (rates, words) in [
+            ([0.1, 0.1], "silence     no layer falls silent"),
+            ([0.1, 0.0], "silence     fc2 falls silent with rounded weights"),
+            ([0.0, 0.0], "silence     fc1, fc2 fall silent with rounded weights"),
+        ] {
+            let text = rounding_words(WeightBits::Four, &exact, &evaluation(100.0, rates));
+            assert!(text.ends_with(words) && text.contains("operations by -50.0 %"), "{text}");
+        }
+        // A network in which nothing reaches a synapse.
+        let none = evaluation(0.0, [0.0, 0.0]);
+        for (synops, words) in [
+            (0.0, "+0.00 points and leaves the network without synaptic operations\n"),
+            (30.0, "+0.00 points and the synaptic operations from none to 3.0000e1 per image\n"),
+        ] {
+            let text = rounding_words(WeightBits::Eight, &none, &evaluation(synops, [0.0, 0.0]));
+            assert!(text.contains(words), "{text}");
+        }
+    }
 }

@@ -25,7 +25,7 @@ const REFRESH_SECONDS: u32 = 5;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A study file, or the name of a built-in study: digits, digits-where, digits-further, digits-events,
-    /// fashion-mnist, cifar10-small, cifar10, svhn.
+    /// fashion-mnist, cifar10-small, svhn-small, cifar10, svhn.
     #[arg(value_name = "FILE|NAME", default_value = "digits")]
     study: String,
     /// Folder of the study; leaklab-study/NAME if not given. An existing study is continued.

@@ -163,3 +163,65 @@ fn a_report_of_nothing_is_refused() {
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done.stderr).contains("neither a study nor a run"));
 }
+
+/// A condition whose runs exist cannot be given other settings under the same name.
+#[test]
+fn a_condition_does_not_change_under_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("change.toml");
+    let write = |dropout: f64| {
+        let base = SMALL.replace("tau = [30, inf]\n", "").replace("seeds = [1, 2]", "seeds = [1]");
+        let condition = format!(
+            "mechanism = false\n[[condition]]\nname = \"x\"\ntau = 30\ndropout = {dropout}\n[[condition]]\ntau = inf\n"
+        );
+        fs::write(&file, base + &condition).unwrap();
+    };
+    let out = folder.path().join("out");
+    let study = || output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy(), "--quiet"]);
+    write(0.25);
+    assert!(study().status.success());
+    write(0.5);
+    let refused = study();
+    let message = text(&refused.stderr);
+    assert!(!refused.status.success());
+    assert!(message.contains("begun with dropout = 0.25") && message.contains("another name"), "{message}");
+    write(0.25);
+    assert!(study().status.success());
+}
+
+/// The question where robustness comes from is answered for the runs that the study has, or not at all.
+#[test]
+fn answers_about_other_runs_do_not_stay() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    let study = |more: &[&str]| {
+        let mut arguments = vec!["study", &file, "--out", out.to_str().unwrap(), "--quiet"];
+        arguments.extend(more);
+        let done = output(&arguments);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    };
+    study(&[]);
+    // These networks are too small to have learned enough for an answer: one of earlier runs.
+    let old = ["why_split.json", "why.csv", "advice.json"].map(|name| out.join("compare").join(name));
+    old.iter().for_each(|file| fs::write(file, "of other runs").unwrap());
+    study(&["--tau", "10,inf", "--set", "mechanism=false"]);
+    assert!(old.iter().all(|file| !file.exists()));
+    assert!(out.join("compare/claims.json").is_file());
+}
+
+/// A comparison of a study's folder is that of the study: its baseline, and the runs of its plan.
+#[test]
+fn a_study_compared_by_its_folder_keeps_its_baseline() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("named.toml");
+    let base = SMALL.replace("seeds = [1, 2]", "seeds = [1, 2]\nmechanism = false\nbaseline = \"tau 30\"");
+    fs::write(&file, base).unwrap();
+    let out = folder.path().join("out");
+    assert!(output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy()]).status.success());
+    let conditions = out.join("compare/conditions.csv");
+    let before = fs::read_to_string(&conditions).unwrap();
+    assert!(before.contains("tau 30,30,baseline"), "{before}");
+    let done = output(&["analyse", "compare", &out.to_string_lossy()]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(fs::read_to_string(&conditions).unwrap(), before);
+}

@@ -156,7 +156,7 @@ impl Health {
         let message =
             "training has diverged: the loss, a gradient or a weight is not a finite number any more"
                 .to_owned();
-        let advice = "try a tenth of the learning_rate; the last checkpoint is from before";
+        let advice = "try a tenth of the learning_rate; the last weights kept are those before this update";
         self.notice(epoch, Trouble::NonFinite, Vec::new(), message, advice)
     }
 
@@ -167,7 +167,9 @@ impl Health {
             let rates: Vec<f64> = now.layers.iter().filter_map(|layer| layer.spike_rate).collect();
             found.extend(self.layers(now.epoch, architecture, &rates));
         }
-        let chance = 1.5 / architecture.classes() as f64;
+        // A twentieth of the way from guessing to no error at all.
+        let guess = 1.0 / architecture.classes().max(1) as f64;
+        let chance = guess + 0.05 * (1.0 - guess);
         if let Some(before) = before
             && before.train_accuracy < chance
             && now.train_accuracy < chance

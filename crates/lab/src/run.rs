@@ -172,6 +172,23 @@ pub(crate) fn with_own_data(mut config: RunConfig, folder: &RunFolder) -> RunCon
     config
 }
 
+/// The first setting in which a run that is there differs from one that is asked for, with both values in words.
+/// Where the data are does not count, nor do the keys in `except`; nor the digests that are written only once data
+/// and weights are read, where one of the two has none.
+pub fn difference(
+    there: &RunConfig,
+    asked: &RunConfig,
+    except: &[&str],
+) -> Option<(&'static str, String, String)> {
+    let words = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+    KEYS.iter().filter(|key| key.name != "data_dir" && !except.contains(&key.name)).find_map(|key| {
+        let (theirs, ours) = (key.text(there), key.text(asked));
+        let unknown =
+            ["data_sha256", "initial_sha256"].contains(&key.name) && (theirs.is_none() || ours.is_none());
+        (theirs != ours && !unknown).then(|| (key.name, words(theirs), words(ours)))
+    })
+}
+
 /// Loads the data set of a run and checks that the network fits it.
 pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
     load_pinned(config).map(|(dataset, _)| dataset)
@@ -208,6 +225,11 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
         });
     }
     Ok((dataset, digest))
+}
+
+/// Keeps some training images, as many of each class as can be: the same ones as `train_limit` would.
+pub fn keep_training_images(dataset: &mut Dataset, limit: usize) -> Result<(), RunError> {
+    Ok(Limits { train: Some(limit), seed: SUBSET_SEED, ..Limits::NONE }.apply(dataset)?)
 }
 
 /// The settings of one kind that a checkpoint was made with and that are others now, in words.

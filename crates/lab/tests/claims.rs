@@ -67,6 +67,32 @@ fn equal_accuracy() {
     assert!(needed.is_some_and(|n| n > 4), "{needed:?}");
 }
 
+/// The number of pairs after which equality would be found in four of five studies, by simulation.
+#[test]
+fn pairs_needed_for_equality_have_their_power() {
+    use leaklab_lab::analysis::contrast::Contrast;
+    let (margin, spread) = (0.01, 0.012);
+    // Uniform numbers from a fixed generator, summed to nearly normal ones.
+    let mut state = 1_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    // Observed: pairs whose standard deviation is the true one.
+    let observed = [spread, -spread, spread, -spread].map(|x| x * (3.0_f64 / 4.0).sqrt());
+    let pairs = Contrast::of_seeds(&observed).unwrap().pairs_needed_for_equality(margin).unwrap();
+    let studies = 2000;
+    let found = (0..studies).filter(|_| {
+        let differences: Vec<f64> = (0..pairs).map(|_| spread * normal()).collect();
+        let interval = Contrast::of_seeds(&differences).unwrap().interval().unwrap();
+        interval.low > -margin && interval.high < margin
+    });
+    let power = found.count() as f64 / f64::from(studies);
+    // Pairs are whole, so the power is a little above 80 %; its standard error is 0.9 %.
+    assert!((0.77..0.90).contains(&power), "{pairs} pairs: {power}");
+}
+
 #[test]
 fn robustness_in_absolute_points_by_noise() {
     for (first, second, verdict, case) in [
@@ -108,12 +134,12 @@ fn images_are_a_floor_of_every_interval() {
 
 #[test]
 fn one_noise_among_many_needs_more_evidence() {
-    // One noise of four has an effect that its own interval just finds.
+    // One noise of four has an effect that its own interval finds, and Holm's correction over four does not.
     let runs = |noises: usize| {
         study(|rank, seed| {
             let mut numbers = Numbers::plain(0.0);
             numbers.noisy.truncate(noises);
-            let luck = if rank == 0 { 0.011 + 4.0 * wobble(seed) } else { 0.0 };
+            let luck = if rank == 0 { 0.011 + 2.2 * wobble(seed) } else { 0.0 };
             numbers.noisy[0].1 = falling(0.95, luck.max(-0.05), 1);
             numbers
         })
@@ -124,9 +150,7 @@ fn one_noise_among_many_needs_more_evidence() {
     };
     let (alone, among) = (first(1), first(4));
     assert!(among.1 > 2.0 * alone.1 || among.1 == 1.0, "{alone:?} {among:?}");
-    if alone.0 == Case::AsClaimed {
-        assert_eq!(among.0, Case::Corrected);
-    }
+    assert_eq!((alone.0, among.0), (Case::AsClaimed, Case::Corrected), "{alone:?} {among:?}");
 }
 
 /// Three runs stuck at chance: named, judged in claim 7 only, and never the winner.
@@ -204,6 +228,25 @@ fn every_opening_sentence() {
             "In between, tau 30 compared with no leak is more accurate under all 4 kinds of noise, by 5.0 points",
         ],
     );
+    expect(
+        &gaining(0.05, 0.09),
+        AnswerCase::NotSteady,
+        &[
+            "Not steadily",
+            "tau 9 compared with no leak: +5.0 points",
+            "In between, tau 30 compared with no leak",
+        ],
+    );
+    let partly = study(|rank, seed| {
+        let mut numbers = Numbers::plain([0.05, 0.02, 0.0][rank] + wobble(seed));
+        numbers.noisy[1].1 = falling(0.95, [0.05, 0.09, 0.0][rank] + wobble(seed), 1);
+        numbers
+    });
+    expect(
+        &partly,
+        AnswerCase::Mixed,
+        &["more accurate under 3 of 4", "does not change steadily with leak under 1"],
+    );
     let strong = study(|rank, seed| {
         let gain = [0.08, 0.04, 0.0][rank] + wobble(seed);
         Numbers {
@@ -239,6 +282,18 @@ fn every_opening_sentence() {
     );
     let nothing = study(|_, _| Numbers { accuracy: 0.1, ..Numbers::plain(0.0) });
     expect(&nothing, AnswerCase::NothingLearned, &["fewer than two conditions"]);
+    let reasons: Vec<ConditionRow> = rows(&compare(&nothing, None).unwrap());
+    assert!(
+        reasons.iter().all(|row| row.reason.contains("not even the best condition's accuracy")),
+        "{reasons:?}"
+    );
+    // Nothing is said to be better than a baseline that did not learn.
+    let mut dead = study(|rank, _| Numbers { accuracy: [0.9, 0.9, 0.1][rank], ..Numbers::plain(0.0) });
+    for seed in 1..=4 {
+        let settings = ["tau=inf", "readout_tau=9", "condition=leaky readout", &format!("seed={seed}")];
+        dead.push(record(config(&settings), &Numbers::plain(0.3), IMAGES));
+    }
+    assert!(!say(&dead).1.contains("Beside that"));
     let clean = study(|_, _| Numbers { noisy: Vec::new(), ..Numbers::plain(0.0) });
     expect(&clean, AnswerCase::NotMeasured, &["not measured"]);
 }
@@ -309,6 +364,31 @@ fn readings_of_the_critical_frequency_stand_side_by_side() {
     assert!(notes.iter().any(|note| note.contains("sign depends on the reading")), "{notes:?}");
 }
 
+/// A cause is named only where the intervals carry it.
+#[test]
+fn no_cause_is_made_of_chance() {
+    let note = |defined: f64, shuffled: f64, spread: f64| {
+        let runs = study(|rank, seed| {
+            let x = [1.0, 0.5, 0.0][rank];
+            let luck = if rank == 0 { spread * wobble(seed) } else { 0.0 };
+            let critical = [0.3 + defined * x + luck, 0.3 + defined * x, 0.3 + shuffled * x + luck];
+            Numbers { critical, ..Numbers::plain(0.0) }
+        });
+        let tables = compare(&runs, None).unwrap();
+        let notes = tables.into_iter().find(|table| table.name == "claims").unwrap().notes;
+        notes.into_iter().find(|note| note.starts_with("Claim 6")).unwrap()
+    };
+    for (defined, shuffled, spread, words) in [
+        (0.0, 0.0, 1.0, "may be chance"),
+        (-0.05, 0.0, 0.1, "Less than half of it is there in shuffled"),
+        (-0.05, -0.04, 0.1, "Most of it is there in shuffled"),
+        (-0.05, -0.02, 5.0, "not known well enough"),
+    ] {
+        let note = note(defined, shuffled, spread);
+        assert!(note.contains(words), "{words}: {note}");
+    }
+}
+
 #[test]
 fn claim_7_is_judged_from_probes_by_gradient() {
     let with_probes = |failing: bool| {
@@ -340,6 +420,16 @@ fn claim_7_is_judged_from_probes_by_gradient() {
         assert!(!row.quantity.contains("probe"), "{row:?}");
     }
     assert_eq!(answer(&with_probes(false)).case, AnswerCase::DoseResponse);
+    // Weights that compensate for the leak are on neither side, however they fare.
+    let mut scaled = with_probes(true);
+    for seed in 1..=4 {
+        let settings = ["tau=1.5", "initial=rate", "condition=scaled", &format!("seed={seed}")];
+        scaled.push(record(config(&settings), &Numbers { accuracy: 0.1, ..Numbers::plain(0.0) }, IMAGES));
+    }
+    let with_scaled = self::claims(&scaled);
+    let shares =
+        |claims: &[ClaimRow]| of(claims, ClaimId::Divergence).iter().map(|row| row.ours).collect::<Vec<_>>();
+    assert_eq!(shares(&with_scaled), shares(&claims));
     let without = self::claims(&gaining(0.02, 0.01)[4..]);
     assert!(of(&without, ClaimId::Divergence)[0].reason.contains("no tau below 9"), "{without:?}");
 }
@@ -397,6 +487,15 @@ fn runs_that_do_not_compare() {
     let mixed = [run(&["tau=30"]), run(&["tau=inf", "network=1x8x8-8C3-10o"])];
     let mixed = compare(&mixed, None).unwrap_err().to_string();
     assert!(mixed.contains("differ in network"), "{mixed}");
+    let unlike = [run(&["tau=30", "seed=1"]), run(&["tau=30", "seed=2", "dropout=0.25"])];
+    let unlike = compare(&unlike, None).unwrap_err().to_string();
+    assert!(unlike.contains("both 'tau 30' but differ in dropout (0, 0.25)"), "{unlike}");
+    let levels = "severity.gaussian/pixel=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]";
+    let levels = compare(&[run(&["tau=30"]), run(&["tau=inf", levels])], None).unwrap_err().to_string();
+    assert!(levels.contains("differ in severity") && levels.contains("measured alike"), "{levels}");
+    let fewer = [run(&["tau=30"]), record(config(&["tau=inf"]), &Numbers::plain(0.0), 7)];
+    let fewer = compare(&fewer, None).unwrap_err().to_string();
+    assert!(fewer.contains("with 10 test images") && fewer.contains("with 7"), "{fewer}");
     let missing = compare(&[run(&["tau=30"])], Some("none")).unwrap_err().to_string();
     assert!(missing.contains("'none'") && missing.contains("tau 30"), "{missing}");
 }

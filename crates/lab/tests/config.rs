@@ -3,6 +3,7 @@
 mod support;
 
 use leaklab_lab::config::{BUILTIN, KEYS, RunConfig, Settings, StudyConfig};
+use std::path::Path;
 use support::worked;
 
 fn settings(assignments: &[&str]) -> Settings {
@@ -353,4 +354,35 @@ fn every_field_of_a_run_has_its_row_in_the_table_of_settings() {
     let rows: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     let missing: Vec<&str> = keys_of_fields(config).into_iter().filter(|key| !rows.contains(key)).collect();
     assert!(missing.is_empty(), "config/keys.rs has no row for {missing:?}");
+}
+
+/// A built-in study may take a part of the images; whoever names the data set alone gets all of them.
+#[test]
+fn limits_of_a_built_in_study_are_no_defaults() {
+    let study = StudyConfig::load("cifar10-small", &[]).unwrap();
+    assert_eq!(study.base.train_limit, Some(20_000));
+    for dataset in ["cifar10", "image-folder", "fashion-mnist", "svhn"] {
+        let mut settings = Settings::default();
+        settings.assign(&format!("dataset={dataset}")).unwrap();
+        let study = StudyConfig::resolve(settings.clone(), "own").unwrap();
+        assert_eq!((study.base.train_limit, study.base.test_limit), (None, None), "{dataset}");
+        settings.assign("tau=30").unwrap();
+        assert_eq!(RunConfig::resolve(settings).unwrap().train_limit, None, "{dataset}");
+    }
+}
+
+/// A study's file describes single runs too: `--tau` chooses one, whatever further conditions the file has.
+#[test]
+fn a_run_of_a_study_with_conditions() {
+    let text = "dataset = \"digits\"\ntau = [9, inf]\nseeds = [1, 2]\n[[condition]]\ntau = 1\nprobe = true\n";
+    let settings = || Settings::from_toml(text, Path::new("study.toml")).unwrap();
+    let mut chosen = settings();
+    chosen.assign("tau=9").unwrap();
+    chosen.assign("seed=2").unwrap();
+    let run = RunConfig::resolve(chosen).unwrap();
+    assert_eq!((run.leak.as_uniform().map(|tau| tau.steps()), run.seed, run.probe), (Some(9.0), 2, false));
+    let single =
+        Settings::from_toml(&text.replace("[9, inf]", "9").replace("[1, 2]", "[1]"), Path::new("study.toml"));
+    let message = RunConfig::resolve(single.unwrap()).unwrap_err().to_string();
+    assert!(message.starts_with("study.toml, line 5: [[condition]]: a run has one condition"), "{message}");
 }

@@ -16,9 +16,7 @@ use leaklab_lab::evaluate::{evaluate, presentation};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::train::{self, Control, threads};
 use leaklab_record::tables::*;
-use leaklab_record::{
-    Case, ClaimId, Part, Place, PriceMeasure, Readout, Row, Rows, Stimulus, Table, Topic, Unit, Verdict,
-};
+use leaklab_record::{ClaimId, Part, Place, PriceMeasure, Readout, Row, Rows, Stimulus, Table, Topic};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -303,12 +301,11 @@ fn sentences_agree_with_tables(tables: &[Table]) {
                     && other.part == part
             };
             let found = split.iter().find(own).unwrap();
-            format!(
-                "{} [{}, {}]",
-                points(found.mean),
-                points(found.low.unwrap()),
-                points(found.high.unwrap())
-            )
+            let (mean, low, high) = (found.mean, found.low.unwrap(), found.high.unwrap());
+            // Of a loss, the numbers are points lost.
+            let [mean, low, high] =
+                if row.sentence.contains(" loses ") { [-mean, -high, -low] } else { [mean, low, high] };
+            format!("{} [{}, {}]", points(mean), points(low), points(high))
         };
         for part in Part::ALL {
             assert!(row.sentence.contains(&of(part)), "{part}: {} not in: {}", of(part), row.sentence);
@@ -392,50 +389,20 @@ fn a_single_run_gives_what_one_network_allows() {
     assert!(split.iter().all(|row| row.tau == tau(10.0) && row.seeds == 1 && row.low.is_none()));
     assert!(tables.iter().all(|table| table.notes.iter().any(|note| note.contains("single network"))));
     assert!(run.join("analysis/why_split.json").is_file());
+    // It was trained with leak, and is its own reference.
+    let says = |table: &Table, words: &str| table.definition.contains(words);
+    for name in [LayerLeakRow::TABLE, WindowRow::TABLE, ResponseRow::TABLE] {
+        let table = tables.iter().find(|table| table.name == name).unwrap();
+        assert!(says(table, "Weights trained with tau 10"), "{}", table.definition);
+    }
+    assert!(!tables.iter().any(|table| says(table, "trained without leak")));
+    let sentences: Vec<WhyRow> = rows(&tables);
+    let window = sentences.iter().find(|row| row.topic == Topic::Window).unwrap();
+    assert!(window.sentence.starts_with("In networks trained with tau 10 and run"), "{}", window.sentence);
+    // It may be a gain or a loss.
+    assert!(window.sentence.contains("changes accuracy under") && !window.sentence.contains("gains"));
     // Alone, it is no study.
     let alone = mechanism::study(std::slice::from_ref(run), None, folder.path(), &options(1), &mut |_| true);
     let message = alone.unwrap_err().to_string();
     assert!(message.contains("without leak (tau = inf)") && message.contains("tau = [30, inf]"), "{message}");
-}
-
-/// The sentence on the paper's explanation, for every pair of verdicts that decides it.
-#[test]
-fn the_explanation_follows_from_w1_and_w4() {
-    use Verdict::{DoesNotHold, Holds, NotEnoughEvidence};
-    let row = |claim: ClaimId, part: &str, verdict: Verdict| ClaimRow {
-        claim,
-        part: part.to_owned(),
-        noise: None,
-        statement: String::new(),
-        paper: String::new(),
-        ours: None,
-        low: None,
-        high: None,
-        p: None,
-        smallest: 0.01,
-        verdict,
-        case: Case::NoInterval,
-        reason: String::new(),
-        rule: String::new(),
-        quantity: String::new(),
-        unit: Unit::Fraction,
-        seeds: 3,
-        seeds_needed: None,
-    };
-    for (hidden, slow, says) in [
-        ([Holds, Holds], Holds, "the explanation stands"),
-        ([Holds, NotEnoughEvidence], Holds, "not settled"),
-        ([Holds, Holds], DoesNotHold, "does not stand"),
-        ([Holds, Holds], NotEnoughEvidence, "not settled"),
-        ([DoesNotHold, NotEnoughEvidence], Holds, "does not stand"),
-        ([DoesNotHold, Holds], Holds, "not settled"),
-        ([NotEnoughEvidence, NotEnoughEvidence], NotEnoughEvidence, "not settled"),
-    ] {
-        let mut claims: Vec<ClaimRow> = hidden.map(|v| row(ClaimId::FromHidden, "noise", v)).into();
-        claims.push(row(ClaimId::SlowNoise, "", slow));
-        claims.push(row(ClaimId::SlowNoise, "fall", Holds));
-        let sentence = sentences::explanation(&claims).unwrap().sentence;
-        assert!(sentence.contains(says), "{hidden:?} {slow}: {sentence}");
-    }
-    assert_eq!(sentences::explanation(&[]), None);
 }

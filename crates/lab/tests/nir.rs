@@ -1,8 +1,11 @@
 //! NIR there and back, what is refused, and the graph's own equations against the engine.
 
 use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, Network, Packed, Scratch, Tau, infer};
+use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::exchange::nir::{self, Array, Graph, Node, Padding};
-use leaklab_lab::exchange::{ExportOptions, ImportOptions, Target, export, import};
+use leaklab_lab::exchange::{ExportOptions, ImportOptions, Model, Target, export, import};
+use leaklab_lab::run::Weights;
+use leaklab_lab::train::{self, Control};
 
 fn network(notation: &str, tau: f64, v_th: f32) -> Network {
     let leak = Leak::uniform(Tau::new(tau).unwrap());
@@ -29,6 +32,46 @@ fn nir_to_leaklab_to_nir_is_lossless() {
                 assert_eq!(nir::to_bytes(&export(&back.network, &options).unwrap()).unwrap(), bytes);
             }
         }
+    }
+}
+
+/// A model states how its input is made: of images how pixels become spikes, of recordings how they are
+/// divided into steps.
+#[test]
+fn models_of_recordings_have_no_encoder() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = ["dataset=digits", "network=1x8x8-4FC-10o"];
+    let equal = ["dataset=digits-events", "network=2x16x16-4FC-10o"];
+    let timed = ["dataset=digits-events", "network=2x8x8-4FC-10o", "downsample=2", "step_us=5000"];
+    let in_images = ["normalise", "encoder"];
+    for (name, settings, has, lacks) in [
+        ("images", &images[..], &in_images[..], &["step_us", "downsample"][..]),
+        ("equal", &equal[..], &["downsample"][..], &["step_us", "normalise", "encoder"][..]),
+        ("timed", &timed[..], &["step_us", "downsample"][..], &in_images[..]),
+    ] {
+        let mut all = Settings::default();
+        let small = ["tau=30", "epochs=1", "time_steps=8", "train_limit=20", "test_limit=10"];
+        small.iter().chain(settings).for_each(|assignment| all.assign(assignment).unwrap());
+        let (run, out) = (folder.path().join(name), folder.path().join(format!("{name}-model")));
+        let config = RunConfig::resolve(all).unwrap();
+        train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+        Model::open(&run, Weights::Last).unwrap().write(&out).unwrap();
+        let text = std::fs::read_to_string(out.join("config.json")).unwrap();
+        let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let card = std::fs::read_to_string(out.join("README.md")).unwrap();
+        for key in has {
+            assert!(
+                !config[key].is_null() && card.contains(&format!("| {key} | ")),
+                "{name}: {key}: {text}{card}"
+            );
+        }
+        assert!(lacks.iter().all(|key| config[key].is_null()), "{name}: {text}");
+        assert_eq!(card.contains("| encoder |"), name == "images", "{card}");
+        let shape =
+            if name == "images" { "| image | 1 x 8 x 8 (channel," } else { "(polarity, row, column)" };
+        assert!(card.contains(shape), "{card}");
+        assert_eq!(card.contains("each recording is divided into equal steps"), name == "equal", "{card}");
+        assert_eq!(Model::open(&out, Weights::Last).unwrap().config.downsample.is_some(), name != "images");
     }
 }
 

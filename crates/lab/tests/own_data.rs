@@ -94,6 +94,30 @@ fn a_study_pins_its_data() {
     assert!(message.contains("data_sha256"), "{message}");
 }
 
+/// A task of a job array, and a comparison, leave the digest where it is, and the whole study goes on after them.
+#[test]
+fn a_study_of_own_data_stays_pinned_in_parts() {
+    use leaklab_lab::study::{Options, check, compare, run, run_one};
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("mine.npz");
+    write(&data, 0.0);
+    let study = StudyFolder::at(folder.path().join("study"));
+    let config = StudyConfig::resolve(settings(Some(folder.path())), "mine").unwrap();
+    let options = Options {
+        command: "leaklab study".into(),
+        checkpoint_minutes: 10.0,
+        isa: leaklab_engine::Isa::best(),
+    };
+    let watch = |_: &leaklab_lab::study::Event| train::Control::Continue;
+    run(&Plan::make(&config, &study, 1).unwrap(), &study, &options, &watch).unwrap();
+    let pinned = || std::fs::read_to_string(study.study_toml()).unwrap().contains("data_sha256");
+    assert!(pinned());
+    compare(&config, &study, 1, &options, &watch).unwrap();
+    run_one(&config, &study, 0, 1, &options, &watch).unwrap();
+    assert!(pinned());
+    check(&study, &Plan::make(&config, &study, 1).unwrap().config).unwrap();
+}
+
 #[test]
 fn a_network_that_does_not_fit_is_told_what_would() {
     let folder = tempfile::tempdir().unwrap();

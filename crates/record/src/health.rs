@@ -45,13 +45,6 @@ pub enum Trouble {
     NoGradient,
 }
 
-impl Trouble {
-    /// Whether the run can no longer come to anything: the claim "training diverges" of the paper.
-    pub fn is_divergence(self) -> bool {
-        matches!(self, Trouble::Diverged | Trouble::NonFinite | Trouble::Silent)
-    }
-}
-
 const WHAT: &str = "health file";
 
 /// Reads all complete lines; none if the file does not exist.

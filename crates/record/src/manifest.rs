@@ -6,6 +6,7 @@
 use crate::atomic;
 use crate::error::RecordError;
 use crate::file;
+use leaklab_engine::{Leak, Tau};
 use std::path::Path;
 
 /// Version of the format, raised when a reader of the old one would misread the new one.
@@ -33,11 +34,28 @@ impl Manifest {
 
     /// A setting as text: words as they are, numbers as [`number_text`] writes them.
     pub fn text_of(&self, key: &str) -> Option<String> {
-        match self.settings.get(key)? {
-            toml::Value::String(text) => Some(text.clone()),
-            toml::Value::Float(x) => Some(number_text(*x)),
-            other => Some(other.to_string()),
-        }
+        self.settings.get(key).map(text)
+    }
+
+    /// Where the network of a run leaks; `None` for a study with a list of time constants.
+    pub fn leak(&self) -> Option<Leak> {
+        let tau = |value: &toml::Value| text(value).parse::<Tau>().ok();
+        let layers = self.settings.get("layer_tau").and_then(toml::Value::as_table).into_iter().flatten();
+        Some(Leak {
+            tau: tau(self.settings.get("tau")?)?,
+            layer_tau: layers
+                .map(|(name, value)| Some((name.clone(), tau(value)?)))
+                .collect::<Option<_>>()?,
+            readout_tau: self.settings.get("readout_tau").and_then(tau),
+        })
+    }
+}
+
+fn text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Float(x) => number_text(*x),
+        other => other.to_string(),
     }
 }
 
@@ -65,6 +83,22 @@ mod tests {
         let texts = ["tau", "v_th", "dataset", "epochs"].map(|key| manifest.text_of(key).unwrap());
         assert_eq!(texts, ["inf", "1", "digits", "25"]);
         assert_eq!(manifest.text_of("format"), None);
+    }
+
+    #[test]
+    fn the_leak_of_a_run_has_its_exceptions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.toml");
+        for (settings, leak) in [
+            ("tau = 30", Some("30")),
+            ("tau = inf\nlayer_tau.conv1 = 5.0\nreadout_tau = 30.0", Some("inf, conv1 5, readout 30")),
+            ("tau = [30, inf]", None),
+            ("epochs = 3", None),
+        ] {
+            write(&path, settings).unwrap();
+            let found = Manifest::read(&path).unwrap().leak().map(|leak| leak.to_string());
+            assert_eq!(found.as_deref(), leak, "{settings}");
+        }
     }
 
     #[test]

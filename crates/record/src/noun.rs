@@ -1,7 +1,7 @@
 //! The nouns of a study that files, tables and pages share: which run, shown what, in which role.
 
 use leaklab_engine::noise::{Colour, HIGHEST_SEVERITY, Noise, NoiseError, Scenario};
-use leaklab_engine::{LayerKind, Tau};
+use leaklab_engine::{LayerKind, Leak, Tau};
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,6 +31,11 @@ pub fn slug(name: &str) -> String {
 /// Name of the condition that differs from others in `tau` alone.
 pub fn tau_condition(tau: Tau) -> String {
     format!("tau {tau}")
+}
+
+/// Name of a condition that has no name of its own: `tau 30`, or `tau inf, readout 30` where layers differ.
+pub fn leak_condition(leak: &Leak) -> String {
+    leak.as_uniform().map_or_else(|| format!("tau {leak}"), tau_condition)
 }
 
 /// What a condition is to its study.
@@ -80,13 +85,15 @@ impl NoiseKey {
         Ok(NoiseKey { noise, scenario })
     }
 
-    /// Within a sentence: `Gaussian noise on pixels`.
+    /// Within a sentence: `Gaussian noise on pixels`. A noise that acts in one place only is named without
+    /// it: `loss of spikes`.
     pub fn words(self) -> String {
+        let noise = self.noise.words();
         let place = match self.scenario {
             Scenario::Pixel => "on pixels",
             Scenario::Channel => "on spikes",
         };
-        format!("{} {place}", self.noise.words())
+        if self.noise.scenarios().count() == 1 { noise.to_owned() } else { format!("{noise} {place}") }
     }
 }
 
@@ -194,6 +201,16 @@ mod tests {
     }
 
     #[test]
+    fn conditions_are_named_after_their_leak() {
+        let thirty = Tau::new(30.0).unwrap();
+        assert_eq!(leak_condition(&Leak::uniform(thirty)), "tau 30");
+        assert_eq!(leak_condition(&Leak::split(Tau::INFINITE, thirty)), "tau inf, readout 30");
+        // An exception that is none does not change the name.
+        let leak = Leak { readout_tau: Some(thirty), ..Leak::uniform(thirty) };
+        assert_eq!(leak_condition(&leak), tau_condition(thirty));
+    }
+
+    #[test]
     fn stimuli_read_back() {
         for text in ["clean", "gaussian/pixel/5", "stuck-pixel/pixel/8"] {
             assert_eq!(text.parse::<Stimulus>().unwrap().to_string(), text);
@@ -205,5 +222,8 @@ mod tests {
         let noise: NoiseKey = "impulse/channel".parse().unwrap();
         assert_eq!(Stimulus::at(noise, 0), Stimulus::Clean);
         assert_eq!(Stimulus::at(noise, 2).words(), "impulse noise on spikes, severity 2");
+        for (key, words) in [("deletion/channel", "loss of spikes"), ("stuck-pixel/pixel", "stuck pixels")] {
+            assert_eq!(key.parse::<NoiseKey>().unwrap().words(), words);
+        }
     }
 }

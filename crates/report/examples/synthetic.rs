@@ -19,6 +19,7 @@ fn main() {
         ("odd", odd),
         ("two-by-two", Synthetic::two_by_two()),
         ("dead", Synthetic::with_dead()),
+        ("events", Synthetic::events()),
     ];
     for (name, study) in studies {
         let folder = folder.join(name);

@@ -9,6 +9,8 @@ use super::statistics::{CONFIDENCE, Estimate, mean, student_outside, student_qua
 
 /// Fewest pairs of runs from which an interval can be made.
 pub const MINIMUM_PAIRS: usize = 2;
+/// Power at which numbers of runs are planned.
+const POWER: f64 = 0.8;
 
 /// A mean difference and what it is worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,14 +92,26 @@ impl Contrast {
     /// Pairs of runs with which a true effect of size `effect` would be found with a power of 80 %, from the
     /// variance observed; `None` where no number would do, because the test images are too few.
     pub fn pairs_needed(&self, effect: f64) -> Option<u64> {
+        // One-sided 80 %: the interval must exclude 0 on one side.
+        self.pairs_for(effect, 2.0 * POWER - 1.0)
+    }
+
+    /// Pairs of runs after which an interval lies within `margin` of 0 on both sides, with a power of 80 %, if
+    /// there is no difference.
+    pub fn pairs_needed_for_equality(&self, margin: f64) -> Option<u64> {
+        self.pairs_for(margin, POWER)
+    }
+
+    /// Pairs of runs after which the half-width of the interval, and how far the mean strays from its truth in
+    /// the central share `central` of studies, together are at most `room`.
+    fn pairs_for(&self, room: f64, central: f64) -> Option<u64> {
         const MOST: u64 = 10_000;
         let worth = self.worth?;
         let of_one_pair = worth.seed_error.powi(2) * self.pairs as f64;
         let enough = |pairs: u64| {
             let freedom = (pairs - 1) as f64;
             let error = (of_one_pair / pairs as f64 + worth.image_variance).sqrt();
-            // Two-sided test at 5 %, and one-sided 80 % for the power.
-            (student_quantile(CONFIDENCE, freedom) + student_quantile(0.6, freedom)) * error <= effect
+            (student_quantile(CONFIDENCE, freedom) + student_quantile(central, freedom)) * error <= room
         };
         if !enough(MOST) {
             return None;

@@ -1,13 +1,14 @@
 //! The studies that come with the program, and which of them supplies a data set's defaults.
 
 /// Name and text of each built-in study.
-pub const BUILTIN: [(&str, &str); 8] = [
+pub const BUILTIN: [(&str, &str); 9] = [
     ("digits", include_str!("../../studies/digits.toml")),
     ("digits-where", include_str!("../../studies/digits-where.toml")),
     ("digits-further", include_str!("../../studies/digits-further.toml")),
     ("digits-events", include_str!("../../studies/digits-events.toml")),
     ("fashion-mnist", include_str!("../../studies/fashion-mnist.toml")),
     ("cifar10-small", include_str!("../../studies/cifar10-small.toml")),
+    ("svhn-small", include_str!("../../studies/svhn-small.toml")),
     ("cifar10", include_str!("../../studies/cifar10.toml")),
     ("svhn", include_str!("../../studies/svhn.toml")),
 ];
@@ -17,8 +18,8 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The built-in study whose settings complete those of a file about this data set. For CIFAR-10 that is the
-/// small one: the paper's protocol takes days and should be asked for by name.
+/// The built-in study whose settings complete those of a file about this data set. For CIFAR-10 and SVHN these are
+/// the small ones: the paper's protocol takes days and should be asked for by name.
 pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",
@@ -26,7 +27,7 @@ pub(super) fn default_study(dataset: &str) -> &'static str {
         "digits-events" | "n-mnist" => "digits-events",
         own if own == "events" || own.starts_with("events:") => "digits-events",
         "mnist" | "fashion-mnist" => "fashion-mnist",
-        "svhn" => "svhn",
+        "svhn" => "svhn-small",
         _ => "cifar10-small",
     }
 }

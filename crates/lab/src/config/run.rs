@@ -8,7 +8,7 @@ use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::Severities;
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::{Architecture, Gradient, Leak, Network, NetworkError, Tau};
-use leaklab_record::noun::tau_condition;
+use leaklab_record::noun::leak_condition;
 use leaklab_record::{NoiseKey, RunKey};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -249,7 +249,7 @@ impl RunConfig {
     /// The run that settings describe, completed with the defaults of its data set.
     pub fn resolve(mut settings: Settings) -> Result<Self, ConfigError> {
         let defaults = settings.defaults()?;
-        settings.fill_from(defaults, &["tau", "seeds", "name", "baseline"]);
+        settings.fill_from(defaults, &["tau", "seeds", "name", "baseline", "train_limit", "test_limit"]);
         for (key, flag) in [("tau", "--tau 30"), ("seeds", "--seed 1")] {
             settings.make_single(key, flag)?;
         }
@@ -314,11 +314,7 @@ impl RunConfig {
 
     /// Name of the run's condition.
     pub fn condition_name(&self) -> String {
-        let of_leak = || match self.leak.as_uniform() {
-            Some(tau) => tau_condition(tau),
-            None => format!("tau {}", self.leak),
-        };
-        self.condition.clone().unwrap_or_else(of_leak)
+        self.condition.clone().unwrap_or_else(|| leak_condition(&self.leak))
     }
 
     /// Name of the run's folder in a study: `tau-30_seed-1`.

@@ -242,8 +242,12 @@ impl Settings {
     /// Refuses a key's value.
     pub(super) fn refuse(&self, key: &str, expected: impl ToString) -> ConfigError {
         let said = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
-        // Where the key is not said, any key of the same table tells the place.
-        let near = || self.entries.values().next().map_or(Origin::Flag, |(_, origin)| origin.clone());
+        // Where the key is not set, the first key of the same table shows the place.
+        let line = |origin: &Origin| if let Origin::File(_, line) = origin { *line } else { usize::MAX };
+        let near = || {
+            let origins = self.entries.values().map(|(_, origin)| origin);
+            origins.min_by_key(|origin| line(origin)).cloned().unwrap_or(Origin::Flag)
+        };
         let (value, origin) = match said {
             Some((value, origin)) => (Some(value), origin),
             None => (None, near()),

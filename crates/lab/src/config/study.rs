@@ -9,9 +9,21 @@ use leaklab_record::noun::{slug, tau_condition};
 use std::path::Path;
 use toml::Value;
 
-/// Settings that all conditions share: other images or another network would be another study.
-const SHARED: [&str; 8] =
-    ["dataset", "network", "seed", "format", "baseline", "condition", "data_dir", "data_sha256"];
+/// Settings that all conditions share: other images, another network or another measurement would be another study.
+const SHARED: [&str; 12] = [
+    "dataset",
+    "network",
+    "seed",
+    "format",
+    "baseline",
+    "condition",
+    "data_dir",
+    "data_sha256",
+    "severity",
+    "analysis_images",
+    "presentations",
+    "presentation_seed",
+];
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +71,8 @@ impl StudyConfig {
     /// The study that settings describe, completed with the defaults of its data set.
     pub fn resolve(mut settings: Settings, name: &str) -> Result<Self, ConfigError> {
         let defaults = settings.defaults()?;
-        let mut except = vec!["name", "baseline"];
+        // How many images a built-in study takes is its own choice, and no default of the data set.
+        let mut except = vec!["name", "baseline", "train_limit", "test_limit"];
         // Whoever says a seed or conditions says all of them.
         if settings.contains("seed") {
             except.push("seeds");

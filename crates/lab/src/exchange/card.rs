@@ -59,17 +59,25 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     );
     card.push_str("## What it expects\n\n| | |\n| --- | --- |\n");
     let shape = network.architecture.input();
+    let (sample, first) =
+        if config.downsample.is_some() { ("recording", "polarity") } else { ("image", "channel") };
     let _ = writeln!(
         card,
-        "| image | {} x {} x {} (channel, row, column) |",
+        "| {sample} | {} x {} x {} ({first}, row, column) |",
         shape.channels, shape.height, shape.width
     );
     let steps = config.time_steps.map(|n| n.to_string());
+    let downsample = config.downsample.map(|n| n.to_string());
+    let equal =
+        || downsample.as_ref().map(|_| "not set: each recording is divided into equal steps".to_owned());
+    let step_us = config.step_us.map(|n| n.to_string()).or_else(equal);
     for (name, value) in [
         ("time_steps", &steps),
         ("dataset", &config.dataset),
         ("normalise", &config.normalise),
         ("encoder", &config.encoder),
+        ("step_us", &step_us),
+        ("downsample", &downsample),
     ] {
         if let Some(value) = value {
             let _ = writeln!(card, "| {name} | {value} |");

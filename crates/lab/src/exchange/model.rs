@@ -49,6 +49,13 @@ pub struct Config {
     /// How these became spikes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
+    /// Microseconds of a time step of a recording; equal parts of each recording if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_us: Option<u64>,
+    /// Squares of so many pixels a side of an event camera became one pixel. Models of recordings have it,
+    /// and no `normalise` and `encoder`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downsample: Option<usize>,
 }
 
 impl Config {
@@ -95,6 +102,8 @@ impl Model {
             dataset: None,
             normalise: None,
             encoder: None,
+            step_us: None,
+            downsample: None,
         };
         Model { network, config, figures: Figures::default(), notice: None }
     }
@@ -109,8 +118,13 @@ impl Model {
         let mut model = Model::bare(run.network);
         model.config.time_steps = Some(run.config.time_steps);
         model.config.dataset = Some(run.config.dataset.clone());
-        model.config.normalise = Some(run.config.normalise.to_string());
-        model.config.encoder = Some(run.config.encoder.to_string());
+        if run.config.has_events() {
+            model.config.step_us = run.config.step_us;
+            model.config.downsample = Some(run.config.downsample);
+        } else {
+            model.config.normalise = Some(run.config.normalise.to_string());
+            model.config.encoder = Some(run.config.encoder.to_string());
+        }
         Ok(Model { figures, notice: run.notice, ..model })
     }
 

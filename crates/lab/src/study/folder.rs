@@ -2,14 +2,17 @@
 
 use super::StudyError;
 use crate::config::StudyConfig;
+use crate::run;
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Manifest, RecordError, Role, Rows, StudyFolder, file, manifest};
+use leaklab_record::{Manifest, RecordError, Role, Rows, RunFolder, StudyFolder, file, manifest};
+use std::path::PathBuf;
 
 /// What a study may change while it goes on: conditions and seeds may be added, the question why asked or
 /// not, and the data sets may move.
 const MAY_CHANGE: [&str; 6] = ["tau", "condition", "seeds", "baseline", "data_dir", "mechanism"];
 
-/// Refuses a folder whose study differs in anything but conditions, seeds, baseline, mechanism and the place of the data sets.
+/// Refuses a folder whose study differs in anything but conditions, seeds, baseline, mechanism and the place of the
+/// data sets, or of whose runs one was begun with other settings than its condition has now.
 pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyError> {
     if !folder.exists() {
         return Ok(());
@@ -21,8 +24,8 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
     for key in there.keys().chain(asked.keys()) {
         let (theirs, ours) = (there.get(key), asked.get(key));
         // TOML's infinity equals itself, so tables of numbers compare as they should.
-        // The digest of own data is written once they are read.
-        let not_read = key == "data_sha256" && ours.is_none();
+        // The digest of the user's own data is written once they are read.
+        let not_read = key == "data_sha256" && (ours.is_none() || theirs.is_none());
         if theirs != ours && !not_read && !MAY_CHANGE.contains(&key.as_str()) {
             let say = |value: Option<&toml::Value>| match value {
                 Some(value) => format!("{key} = {value}"),
@@ -32,7 +35,65 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
             return Err(StudyError::Other { path: folder.path().to_owned(), theirs, ours });
         }
     }
+    for run in config.runs() {
+        let begun = folder.run(&run.key());
+        if !begun.exists() {
+            continue;
+        }
+        if let Some((key, theirs, ours)) =
+            run::difference(&run::read_config(&begun)?, &run, &["condition", "mechanism"])
+        {
+            let (path, theirs) = (begun.path().to_owned(), format!("{key} = {theirs}"));
+            return Err(StudyError::Changed { path, condition: run.condition_name(), theirs, ours });
+        }
+    }
     Ok(())
+}
+
+/// Runs to be compared, and the condition that others are compared with, if a study names it.
+#[derive(Debug, Clone, Default)]
+pub struct Members {
+    /// Folders of the runs.
+    pub runs: Vec<PathBuf>,
+    /// The baseline of the study.
+    pub baseline: Option<String>,
+}
+
+/// The runs in some folders, each of a run or of a study. A study stands for those runs of its plan that were begun;
+/// one that is given alone brings its baseline. A folder with `runs` but no study file stands for all of these.
+pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
+    let mut members = Members::default();
+    for path in given {
+        let study = StudyFolder::at(path);
+        if RunFolder::at(path).exists() || !study.runs().is_dir() {
+            members.runs.push(path.clone());
+            continue;
+        }
+        let folders: Vec<RunFolder> = if study.exists() {
+            let config = StudyConfig::load(&study.study_toml().to_string_lossy(), &[])?;
+            members.baseline = config.baseline.clone().filter(|_| given.len() == 1);
+            config.runs().into_iter().map(|run| study.run(&run.key())).collect()
+        } else {
+            let entries =
+                std::fs::read_dir(study.runs()).map_err(RecordError::io(&study.runs(), "cannot be read"))?;
+            entries.flatten().map(|entry| RunFolder::at(entry.path())).collect()
+        };
+        let begun = folders.iter().filter(|folder| folder.exists());
+        let mut runs: Vec<PathBuf> = begun.map(|run| run.path().to_owned()).collect();
+        // The order of a study's own comparison.
+        runs.sort();
+        members.runs.append(&mut runs);
+    }
+    Ok(members)
+}
+
+/// The digest of the user's own data that the study in a folder was begun with, if there is one.
+pub fn pinned(folder: &StudyFolder) -> Result<Option<String>, RecordError> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let settings = Manifest::read(&folder.study_toml())?.settings;
+    Ok(settings.get("data_sha256").and_then(|digest| digest.as_str()).map(str::to_owned))
 }
 
 /// Makes the folder, writes the settings and the table of runs. The command is kept only the first time: a

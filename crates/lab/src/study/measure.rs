@@ -81,7 +81,8 @@ pub fn measure(subjects: &[Subject], dataset: &Dataset, threads: usize) -> Resul
     let mut speeds = Vec::new();
     for some in subjects.chunks(threads.max(1)) {
         let results: Vec<Result<Speed, BenchError>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = some.iter().map(|subject| scope.spawn(|| alone(subject, dataset))).collect();
+            let workers: Vec<_> =
+                some.iter().map(|subject| scope.spawn(|| alone(subject, dataset))).collect();
             workers.into_iter().map(|worker| worker.join().expect("a measurement does not panic")).collect()
         });
         for speed in results {

@@ -13,7 +13,7 @@ mod status;
 mod together;
 mod work;
 
-pub use folder::{begin, check};
+pub use folder::{Members, begin, check, members};
 pub use measure::Speed;
 pub use plan::{Plan, RunState};
 pub use resources::Resources;
@@ -42,6 +42,21 @@ pub enum StudyError {
         /// A setting of the study that is there.
         theirs: String,
         /// The same setting of the study that was asked for.
+        ours: String,
+    },
+    /// A run was begun with other settings than its condition has now.
+    #[error(
+        "{}: this run of condition '{condition}' was begun with {theirs}, and the study now has {ours}; give the \
+         changed condition another name, or choose another --out", path.display()
+    )]
+    Changed {
+        /// The run's folder.
+        path: PathBuf,
+        /// Its condition.
+        condition: String,
+        /// A setting of the run.
+        theirs: String,
+        /// Its value in the study.
         ours: String,
     },
     /// Settings are refused.

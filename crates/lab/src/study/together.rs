@@ -29,7 +29,22 @@ impl Work<'_> {
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
+        self.forget_mechanism()?;
         self.write_comparison()
+    }
+
+    /// Removes the answers to the question where robustness comes from. They are about the runs that were complete
+    /// when they were made; what they were made of is kept in the runs, so making them again is quick.
+    fn forget_mechanism(&self) -> Result<(), StudyError> {
+        let folder = self.folder.compare();
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(()) };
+        for file in entries.flatten().map(|entry| entry.path()) {
+            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            if mechanism::TABLES.contains(&stem.as_str()) {
+                std::fs::remove_file(&file).map_err(RecordError::io(&file, "cannot be removed"))?;
+            }
+        }
+        Ok(())
     }
 
     fn write_comparison(&self) -> Result<(), StudyError> {
@@ -52,7 +67,7 @@ impl Work<'_> {
     pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
         let _lock = self.lock()?;
         self.write_comparison()?;
-        if self.config.base.mechanism { self.mechanism(threads) } else { Ok(()) }
+        if self.config.base.mechanism { self.mechanism(threads) } else { self.forget_mechanism() }
     }
 
     /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
@@ -68,7 +83,7 @@ impl Work<'_> {
             Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
             Err(AnalysisError::Mechanism(error)) => {
                 self.tell(&Event::NoMechanism(&error));
-                return Ok(());
+                return self.forget_mechanism();
             }
             Err(error) => return Err(error.into()),
         }

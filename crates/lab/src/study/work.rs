@@ -6,6 +6,7 @@
 //! the runs have in common. A process that finds nothing to do waits for the others, and takes over what one
 //! of them leaves behind when it dies.
 
+use super::folder::pinned;
 use super::plan::Plan;
 use super::{StudyError, begin, check};
 use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
@@ -120,6 +121,7 @@ pub fn run_one(
     if index >= runs {
         return Err(StudyError::NoSuchRun { index, last: runs - 1 });
     }
+    let config = &with_digest(config, folder)?;
     let work = Work::begin(config, folder, options, watcher)?;
     let turn = work.turns().swap_remove(index);
     let lock = work.claim_patiently(&turn)?;
@@ -137,6 +139,7 @@ pub fn compare(
     options: &Options,
     watcher: &Watcher,
 ) -> Result<Vec<String>, StudyError> {
+    let config = &with_digest(config, folder)?;
     let work = Work::begin(config, folder, options, watcher)?;
     work.theory()?;
     let missing: Vec<String> = work
@@ -151,6 +154,15 @@ pub fn compare(
         work.compare(None)?;
     }
     Ok(missing)
+}
+
+/// A study with the digest of the data that its folder was begun with.
+fn with_digest(config: &StudyConfig, folder: &StudyFolder) -> Result<StudyConfig, StudyError> {
+    let mut config = config.clone();
+    if config.base.data_sha256.is_none() {
+        config.pin(pinned(folder)?);
+    }
+    Ok(config)
 }
 
 /// A run and its place in the plan.

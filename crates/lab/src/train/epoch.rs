@@ -93,8 +93,12 @@ impl Session {
             notices.extend(self.health.layers(epoch, &config.network, &rates));
             notices.extend(self.health.gradient(epoch, gradients));
         }
+        self.before.0.clone_from(&self.replica.network.weights);
+        self.before.1.clone_from(&self.replica.state);
         self.replica.step(epoch);
         if first_not_finite(&self.replica.network.weights).is_some() {
+            std::mem::swap(&mut self.before.0, &mut self.replica.network.weights);
+            std::mem::swap(&mut self.before.1, &mut self.replica.state);
             return self.non_finite(epoch, report);
         }
         let position = &mut self.position;
@@ -111,8 +115,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The end of a run in which something is not a number any more. The last checkpoint is from before and
-    /// stays.
+    /// The end of a run in which something is not a number any more. Its last weights are those before the update
+    /// that failed, whenever the last checkpoint was written.
     fn non_finite(
         &mut self,
         epoch: u64,
@@ -120,6 +124,7 @@ impl Session {
     ) -> Result<Option<Outcome>, TrainError> {
         let notices = self.health.non_finite(epoch);
         self.notice(notices, report)?;
+        self.save(report)?;
         Ok(Some(Outcome::Diverged))
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Session {
     pub(super) last_save: Instant,
     /// Position of the last checkpoint: epoch and batch.
     saved: Option<(u64, u64)>,
+    /// Weights and optimiser before the last update; read only if that update fails.
+    pub(super) before: (Vec<f32>, leaklab_engine::optimiser::State),
     /// Digest of the training images.
     data: String,
     /// What the user must be told before training goes on.
@@ -114,6 +116,7 @@ impl Session {
             position,
             last,
             saved,
+            before: Default::default(),
             data,
             notices,
         })

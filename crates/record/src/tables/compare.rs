@@ -224,7 +224,7 @@ crate::row! {
         synops_half: Option<f64> ["operations/image"],
         /// Synaptic operations at 0.9 pJ (45 nm CMOS).
         energy: f64 ["J"],
-        /// Mean accuracy over the paper's noises and severities 1 to 8, mean over seeds.
+        /// Mean accuracy over all noises of the study and severities 1 to 8, mean over seeds.
         robustness: f64 ["fraction"],
         /// Half-width of the 95 % interval of that mean.
         robustness_half: Option<f64> ["fraction"],
@@ -303,6 +303,8 @@ pub enum AnswerCase {
     OnlyStrongNoise,
     /// An effect between most and least leak, not between neighbours.
     OnlyExtremes,
+    /// Between two neighbouring tau, more leak makes networks less robust.
+    NotSteady,
     /// The more leak, the more robust.
     DoseResponse,
     /// Leak makes networks less robust.
@@ -315,13 +317,14 @@ pub enum AnswerCase {
 
 impl AnswerCase {
     /// All of them.
-    pub const ALL: [AnswerCase; 10] = [
+    pub const ALL: [AnswerCase; 11] = [
         AnswerCase::NothingLearned,
         AnswerCase::NotMeasured,
         AnswerCase::NoEffect,
         AnswerCase::BelowInterest,
         AnswerCase::OnlyStrongNoise,
         AnswerCase::OnlyExtremes,
+        AnswerCase::NotSteady,
         AnswerCase::DoseResponse,
         AnswerCase::Against,
         AnswerCase::Mixed,
@@ -336,6 +339,7 @@ impl AnswerCase {
             AnswerCase::BelowInterest => "below interest",
             AnswerCase::OnlyStrongNoise => "only strong noise",
             AnswerCase::OnlyExtremes => "only extremes",
+            AnswerCase::NotSteady => "not steady",
             AnswerCase::DoseResponse => "dose-response",
             AnswerCase::Against => "against",
             AnswerCase::Mixed => "mixed",

@@ -72,9 +72,9 @@ fn norms(study: &Study) -> Option<Figure> {
         }));
     }
     let caption = Html::fill(
-        "<p>The norm of what a layer's neurons receive at a step, mean over steps and images. Bars are \
+        "<p>The norm of what a layer's neurons receive at a step, mean over steps and {}s. Bars are \
          95&nbsp;% intervals over seeds.</p>{}{}",
-        &[&chart::unlearned(study), &chart::small_print(table)],
+        &[&study.sample(), &chart::unlearned(study), &chart::small_print(table)],
     );
     let title = "Fig. 6 · Norm of the weighted input, layer by layer";
     let panels = vec![Panel::new("", spec)];
@@ -101,7 +101,7 @@ fn bars(layer: &str, conditions: &[&Condition], y: Value, tooltip: Value) -> Val
 
 /// Spike rates of the runs' layers, averaged over seeds.
 fn rates(study: &Study) -> Option<Figure> {
-    let definition = "Spikes / (neurons * steps) on test images, mean over seeds.";
+    let definition = format!("Spikes / (neurons * steps) on test {}s, mean over seeds.", study.sample());
     let mut data = Rows::<RateRow>::new("Spike rate by layer", definition);
     for condition in study.shown() {
         for run in study.runs.iter().filter(|run| run.condition == condition.name) {

@@ -28,16 +28,13 @@ pub fn lead(study: &Study) -> Html {
             "<p class=\"first\">This study has only begun, so there is no answer yet: no run is trained.</p>",
         )),
         None => out.add(
-            "<p class=\"first\">This study is not finished, so there is no answer yet: {} of {} runs are \
-             trained. Below is what is there already.</p>",
-            &[&study.trained(), &study.planned],
+            "<p class=\"first\">This study is not finished, so there is no answer yet: {}. Below is what is \
+             there already.</p>",
+            &[&study.progress()],
         ),
     }
     if study.compare.answer.is_some() && study.trained() < study.planned {
-        out.add(
-            "<div class=\"notice missing\"><p>Preliminary: {} of {} runs are trained.</p></div>",
-            &[&study.trained(), &study.planned],
-        );
+        out.add("<div class=\"notice missing\"><p>Preliminary: {}.</p></div>", &[&study.progress()]);
     }
     out
 }
@@ -56,8 +53,8 @@ pub fn section(study: &Study) -> Section {
     if !failed.is_empty() {
         section.after.add(
             "<p class=\"muted small prose\">Left out of the answer, of claims 1 to 6 and of the trade-off, \
-             because not every network learned: {}. They count in claim 7 only.</p>",
-            &[&failed.join(", ")],
+             because not every network learned: {}. {} in claim 7 only.</p>",
+            &[&failed.join(", "), &if failed.len() == 1 { "It counts" } else { "They count" }],
         );
     }
     section.after.add(
@@ -89,7 +86,7 @@ leaklab_record::row! {
 
 /// Accuracy under noise against the baseline's, noise by noise.
 fn gains(study: &Study) -> Option<Figure> {
-    let (baseline, contrasts) = (study.baseline()?, study.compare.contrasts.as_ref()?);
+    let (baseline, contrasts) = (study.learned_baseline()?, study.compare.contrasts.as_ref()?);
     let conditions: Vec<_> =
         study.learned().into_iter().filter(|condition| condition.name != baseline.name).collect();
     let noises =

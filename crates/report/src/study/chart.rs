@@ -180,10 +180,21 @@ pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Va
 
 /// Where a table is missing, what the reader may expect.
 pub fn missing(what: &'static str, tables: &'static str) -> Html {
-    Html::fill(
-        "<div class=\"notice missing\"><p>{} not there yet: the study has no {}.</p></div>\n",
-        &[&what, &tables],
-    )
+    notice(&format!("{what} not there yet: the study has no {tables}."))
+}
+
+/// Why there is nothing to show.
+pub fn notice(text: &str) -> Html {
+    Html::fill("<div class=\"notice missing\"><p>{}</p></div>\n", &[&text])
+}
+
+/// Names as a phrase: `a`, `a and b`, `a, b and c`.
+pub fn phrase(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// A table's definition and notes, folded below what a reader needs first.

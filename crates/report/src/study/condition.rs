@@ -1,5 +1,6 @@
 //! The conditions of a study as the page shows them: their order, names and colours.
 
+use super::typeset;
 use crate::palette::{Look, looks};
 use leaklab_record::tables::{ConditionRow, PlanRow};
 use leaklab_record::{Role, Tau};
@@ -36,8 +37,9 @@ impl Condition {
         match self.tau {
             Some(tau) if tau.leaks() => format!("τ = {tau}"),
             Some(_) => "no leak".to_owned(),
-            // A name of the study's own may begin with its time constant.
-            None => self.name.strip_prefix("tau ").map_or(self.name.clone(), |rest| format!("τ {rest}")),
+            // A name may begin with its time constant: `tau inf, readout 30`.
+            None if self.name.starts_with("tau ") => typeset::plain(&self.name),
+            None => self.name.clone(),
         }
     }
 
@@ -108,5 +110,7 @@ mod tests {
         let dead = Condition { learned: Some(false), ..found[0].clone() };
         assert_eq!(dead.label(), "τ = 30 (did not learn)");
         assert_eq!(arranged([dead])[0].look.colour, "@unlearned");
+        let partly = condition("tau inf, readout 30", None, Role::Compared);
+        assert_eq!(partly.title(), "τ ∞, readout 30");
     }
 }

@@ -37,10 +37,11 @@ pub fn section(study: &Study) -> Section {
         "critical-frequency",
         "Output spectrum",
         "Does leak filter the output?",
-        Html::markup(
-            "<p>Take the signal that reaches the output neuron of an image's class. Its critical frequency \
-             is the one below which 70&nbsp;% of the signal's power lies. A low-pass filter moves it down. \
-             The paper finds it lower with more leak, and higher with noise.</p>",
+        Html::fill(
+            "<p>For each {}, take the signal that reaches the output neuron of its class. Its critical \
+             frequency is the one below which 70&nbsp;% of the signal's power lies. A low-pass filter moves \
+             it down. The paper finds it lower with more leak, and higher with noise.</p>",
+            &[&study.sample()],
         ),
     );
     let white = white_noise(study);
@@ -65,10 +66,10 @@ pub fn section(study: &Study) -> Section {
     });
     let panels = panels.collect();
     let caption = Html::fill(
-        "<p>Images of all seeds. A dashed line is the mean over seeds; the block on it, at the top, is as wide \
-         as its 95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to the \
-         left.</p>{}",
-        &[&chart::unlearned_panels(study)],
+        "<p>The {}s of all seeds. A dashed line is the mean over seeds; the block on it, at the top, is as \
+         wide as its 95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to \
+         the left.</p>{}",
+        &[&study.sample(), &chart::unlearned_panels(study)],
     );
     let title = "Fig. 5a–c · Critical frequency of the target output";
     section.figures.push(Figure::new("fig5abc", title, caption, &data, panels).with_series(series));
@@ -107,16 +108,17 @@ pub fn frequency(field: &str) -> Value {
 
 fn panel(study: &Study, condition: &Condition, series: &Series, white: Option<f64>, top: f64) -> Value {
     use CriticalBinRow as R;
+    let samples = &format!("{}s", study.sample());
     let mut layers = vec![json!({
         "transform": [chart::equal(R::condition, &condition.name)],
         "mark": { "type": "rect", "opacity": 0.45 },
         "encoding": {
             "x": frequency(R::from), "x2": { "field": R::to },
-            "y": number_with(R::images, "images", json!({ "scale": { "domain": [0, top], "nice": false } })),
+            "y": number_with(R::images, samples, json!({ "scale": { "domain": [0, top], "nice": false } })),
             "y2": { "datum": 0 },
             "tooltip": [
                 chart::who("input"), hint(R::from, "from", ".3f"), hint(R::to, "to", ".3f"),
-                hint(R::images, "images", ",d")
+                hint(R::images, samples, ",d")
             ]
         }
     })];

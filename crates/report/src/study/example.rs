@@ -1,4 +1,4 @@
-//! One image on its way through the networks: the picture, and its spikes, one panel per condition.
+//! One image or recording on its way through the networks: the picture, and its spikes by condition.
 
 use super::chart::{self, hint, number_with};
 use super::membrane;
@@ -36,24 +36,25 @@ leaklab_record::row! {
 
 /// The section with the example image.
 pub fn section(study: &Study) -> Section {
+    let sample = study.sample();
+    let encoded = if study.recorded { "" } else { ", encoded in the same input spikes," };
     let mut section = Section::new(
         "example",
-        "One image",
-        "One image on its way through the network",
-        Html::markup(
-            "<p>The same test image, encoded in the same input spikes, is shown to one trained network of \
-             each condition.</p>",
+        &format!("One {sample}"),
+        &format!("One {sample} on its way through the network"),
+        Html::fill(
+            "<p>The same test {}{} is shown to one trained network of each condition.</p>",
+            &[&sample, &encoded],
         ),
     );
     if let Some(image) = study.runs.iter().find_map(|run| run.tables.image.as_ref()) {
-        section.text.push(&picture(image));
+        section.text.push(&picture(image, study.recorded));
     }
     match raster(study) {
         Some(figure) => section.figures.push(figure),
-        None => section.after.push(&chart::missing(
-            "Spikes of an example image are",
-            "raster table in a run's analysis folder",
-        )),
+        None => section
+            .after
+            .push(&chart::missing("Spikes of an example are", "raster table in a run's analysis folder")),
     }
     section.figures.extend(membrane::figure(study));
     section
@@ -70,19 +71,30 @@ pub fn layers(study: &Study) -> Vec<String> {
         .collect()
 }
 
-/// The image itself, pixel by pixel.
-fn picture(image: &Rows<ImageRow>) -> Html {
+/// The image itself, pixel by pixel; of a recording, the spikes of both polarities together.
+fn picture(image: &Rows<ImageRow>, recorded: bool) -> Html {
     let size = |get: fn(&ImageRow) -> u64| image.rows.iter().map(get).max().map_or(0, |n| n as usize + 1);
     let (channels, height, width) = (size(|row| row.channel), size(|row| row.row), size(|row| row.column));
     let mut pixels = vec![[0usize; 3]; height * width];
     for row in &image.rows {
         let pixel = &mut pixels[row.row as usize * width + row.column as usize];
         let (channel, value) = (row.channel as usize, row.pixel.min(255) as usize);
-        if channels < 3 {
+        if recorded {
+            *pixel = [pixel[0] + value; 3];
+        } else if channels < 3 {
             *pixel = [value; 3];
         } else if channel < 3 {
             pixel[channel] = value;
         }
+    }
+    let mut name = "The image";
+    let mut brightness = "";
+    if recorded {
+        // Counts are small: on the scale of an image they would be black.
+        let most = pixels.iter().map(|pixel| pixel[0]).max().unwrap_or(0).max(1);
+        pixels.iter_mut().for_each(|pixel| *pixel = [255 * pixel[0] / most; 3]);
+        name = "Spikes of the recording";
+        brightness = " A pixel is the brighter, the more spikes it has, in all polarities together.";
     }
     let squares = Html::join(pixels.iter().enumerate().map(|(i, [r, g, b])| {
         Html::fill(
@@ -91,9 +103,9 @@ fn picture(image: &Rows<ImageRow>) -> Html {
         )
     }));
     Html::fill(
-        "<div class=\"picture\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"The image\">{}</svg>\
-         <p>{}</p></div>",
-        &[&width, &height, &squares, &image.definition],
+        "<div class=\"picture\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\
+         <p>{}{}</p></div>",
+        &[&width, &height, &name, &squares, &image.definition, &brightness],
     )
 }
 
@@ -130,9 +142,10 @@ fn raster(study: &Study) -> Option<Figure> {
     let tables = study.first_runs(|run| run.tables.raster.as_ref());
     let blocks = blocks(&tables.iter().map(|(_, table)| *table).collect::<Vec<_>>());
     let end = blocks.last().map(|block| block.first + block.neurons.len())?;
+    let sample = study.sample();
     let mut data = Rows::<R>::new(
-        "Spikes of one image",
-        "Spikes of one test image; of each layer, neurons spread evenly over those that fired.",
+        format!("Spikes of one {sample}"),
+        format!("Spikes of one test {sample}; of each layer, neurons spread evenly over those that fired."),
     );
     for (condition, table) in &tables {
         for row in &table.rows {

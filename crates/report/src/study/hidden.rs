@@ -24,9 +24,13 @@ leaklab_record::row! {
 /// One panel per layer.
 pub fn figure(study: &Study) -> Option<Figure> {
     use SpectrumRow as R;
+    let sample = study.sample();
     let mut data = Rows::<R>::new(
         "Spectrum of the hidden layers' spikes",
-        "One-sided power density of each neuron's spike train, mean over neurons and clean test images.",
+        format!(
+            "One-sided power density of each neuron's spike train, mean over neurons and clean test \
+             {sample}s."
+        ),
     );
     let tables = study.first_runs(|run| run.tables.hidden_spectrum.as_ref());
     for (condition, table) in &tables {
@@ -61,10 +65,16 @@ pub fn figure(study: &Study) -> Option<Figure> {
         Panel::new(layer, spec).with_height(190)
     });
     let panels = panels.collect();
+    let fall = if study.recorded {
+        "The input's own spectrum need not be flat: where a curve falls more with frequency than that of the \
+         input, the layers up to there have filtered."
+    } else {
+        "Where a curve falls with frequency, the layers up to there have filtered."
+    };
     let caption = Html::fill(
-        "<p>Clean test images, one run of each condition. Where a curve falls with frequency, the layers up \
-         to there have filtered. A curve that lies higher as a whole means more spikes.</p>{}",
-        &[&chart::unlearned(study)],
+        "<p>Clean test {}s, one run of each condition. {} A curve that lies higher as a whole means more \
+         spikes.</p>{}",
+        &[&sample, &fall, &chart::unlearned(study)],
     );
     let title = "Spectrum of the hidden layers' spikes";
     Some(Figure::new("hidden-spectrum", title, caption, &data, panels).with_series(series))

@@ -45,7 +45,7 @@ struct Neuron<'a> {
 pub fn figure(study: &Study) -> Option<Figure> {
     let tables = study.first_runs(|run| run.tables.membrane.as_ref());
     let mut data = Rows::<PotentialRow>::new(
-        "Membrane potentials of one image",
+        format!("Membrane potentials of one {}", study.sample()),
         "Membrane potential of example neurons after each step's input; after a spike, also the reset to 0.",
     );
     let mut hidden = Vec::new();

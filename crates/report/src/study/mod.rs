@@ -120,6 +120,7 @@ fn eyebrow(study: &Study) -> String {
     match taus {
         Some(taus) if !taus.is_empty() => out += &format!(" · τ {}", taus.join(", ")),
         Some(_) => {}
+        None if conditions.len() == 1 => out += " · 1 condition",
         None => out += &format!(" · {} conditions", conditions.len()),
     }
     let seeds = chart::distinct(study.runs.iter().map(|run| run.seed)).len();

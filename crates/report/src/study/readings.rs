@@ -83,7 +83,7 @@ fn span(data: &Rows<CriticalByConditionRow>, white: Option<f64>) -> [f64; 2] {
 
 /// What moves the critical frequency: the effect of most leak by each reading, and how to tell.
 fn moves(study: &Study) -> Html {
-    let Some(baseline) = study.baseline() else { return Html::new() };
+    let Some(baseline) = study.learned_baseline() else { return Html::new() };
     let Some(most) = study.learned().into_iter().find(|condition| condition.name != baseline.name) else {
         return Html::new();
     };
@@ -102,11 +102,11 @@ fn moves(study: &Study) -> Html {
         return Html::new();
     }
     Html::fill(
-        "<p><strong>What moves it.</strong> On clean images, {} differs from {} by {} (cycles per step). A \
+        "<p><strong>What moves it.</strong> On clean {}s, {} differs from {} by {} (cycles per step). A \
          difference that is gone without the first steps comes from the onset, while potentials build up. A \
          difference that stays when spike trains are shuffled in time is not filtering: shuffling removes \
          all temporal structure.</p>",
-        &[&most.title(), &baseline.title(), &effects.join("; ")],
+        &[&study.sample(), &most.title(), &baseline.title(), &effects.join("; ")],
     )
 }
 

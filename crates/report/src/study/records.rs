@@ -1,15 +1,16 @@
 //! What a study has left on disk so far, read once: settings, conditions, runs, tables. A study that still
 //! runs is a study with less in it.
 
+use super::chart;
 use super::coherence::{self, Theory};
 use super::condition::{Condition, arranged};
 use super::tables::{self, Compare, RunTables};
 use leaklab_record::health::{self, Notice};
 use leaklab_record::machine::{self, Trainer};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::noun::tau_condition;
+use leaklab_record::noun::{leak_condition, tau_condition};
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Manifest, RecordError, Role, RunFolder, StudyFolder, TableError, Tau, file};
+use leaklab_record::{Manifest, NoiseKey, RecordError, Role, RunFolder, StudyFolder, TableError, Tau, file};
 use std::path::{Path, PathBuf};
 
 /// Why the records of a study could not be read, or its page not be written.
@@ -63,6 +64,8 @@ pub struct Study {
     pub seconds: Vec<(String, f64)>,
     /// Whether this is the folder of one run, and no study.
     pub single: bool,
+    /// Whether the networks are shown recordings of an event camera, and not encoded images.
+    pub recorded: bool,
 }
 
 /// One run.
@@ -78,6 +81,9 @@ pub struct Run {
     pub seed: u64,
     /// Epochs it is to be trained.
     pub planned_epochs: u64,
+    /// Whether its study has marked it as complete: nothing more is done, even if training ended early
+    /// because it diverged.
+    pub complete: bool,
     /// What was measured after each epoch.
     pub epochs: Vec<Epoch>,
     /// What went wrong.
@@ -89,27 +95,33 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether all its epochs are trained.
+    /// Whether its training has ended: all epochs are trained, or it is complete with fewer.
     pub fn is_trained(&self) -> bool {
-        self.epochs.last().is_some_and(|epoch| epoch.epoch >= self.planned_epochs)
+        self.complete || self.epochs.last().is_some_and(|epoch| epoch.epoch >= self.planned_epochs)
     }
 
-    fn read(folder: &RunFolder) -> Result<Self, ReportError> {
+    /// Reads a run. Its condition is that of the study's plan; a run that is in no plan is named by its
+    /// settings, as the lab does it.
+    fn read(folder: &RunFolder, plan: &[PlanRow]) -> Result<Self, ReportError> {
         let manifest = Manifest::read(&folder.run_toml())?;
-        let text = |key: &str| manifest.text_of(key).unwrap_or_default();
         let whole = |key: &str| {
             let value = manifest.settings.get(key).and_then(toml::Value::as_integer);
             value.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
         };
-        let tau = text("tau").parse::<Tau>().ok();
-        let by_tau = tau.map(tau_condition).unwrap_or_default();
-        let condition = manifest.text_of("condition").unwrap_or_else(|| by_tau.clone());
+        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let planned = plan.iter().find(|row| row.run == name).map(|row| row.condition.clone());
+        let leak = manifest.leak();
+        let by_leak = || leak.as_ref().map(leak_condition);
+        let condition = planned.or_else(|| manifest.text_of("condition")).or_else(by_leak);
+        let condition = condition.unwrap_or_default();
+        let uniform = leak.as_ref().and_then(|leak| leak.as_uniform());
         Ok(Run {
-            name: folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            tau: tau.filter(|_| condition == by_tau),
+            name,
+            tau: uniform.filter(|&tau| condition == tau_condition(tau)),
             condition,
             seed: whole("seed"),
             planned_epochs: whole("epochs"),
+            complete: folder.complete().is_file(),
             epochs: metrics::read(&folder.metrics())?,
             notices: health::read(&folder.health())?,
             machines: machine::read(&folder.machines())?,
@@ -125,13 +137,15 @@ impl Study {
         if !study.exists() {
             return Self::of_one_run(folder);
         }
+        let settings = Manifest::read(&study.study_toml())?;
         let plan = tables::read::<PlanRow>(study.path())?;
+        let planned_runs = plan.as_ref().map_or(&[][..], |plan| &plan.rows);
         let compare = Compare::read(&study.compare())?;
         let mut runs = Vec::new();
         for path in list(&study.runs())? {
             let folder = RunFolder::at(path);
             if folder.exists() {
-                runs.push(Run::read(&folder)?);
+                runs.push(Run::read(&folder, planned_runs)?);
             }
         }
         // A folder may hold runs of an earlier, wider plan.
@@ -148,7 +162,8 @@ impl Study {
         let mut seconds = training_seconds(&runs);
         seconds.extend(read_seconds(&study.times()));
         Ok(Study {
-            settings: Manifest::read(&study.study_toml())?,
+            recorded: has_recordings(&settings),
+            settings,
             command: file::read_to_string(&study.command()).ok().map(|text| text.trim().to_owned()),
             conditions,
             runs,
@@ -166,17 +181,43 @@ impl Study {
             return Err(ReportError::NotAStudy { path: folder.to_owned() });
         }
         let settings = Manifest::read(&run.run_toml())?;
-        let runs = vec![Run::read(&run)?];
+        let runs = vec![Run::read(&run, &[])?];
         let conditions = arranged([Condition::new(&runs[0].condition, runs[0].tau, Role::Baseline)]);
         let seconds = training_seconds(&runs);
         let (compare, theory) = (Compare::default(), Theory::new());
         let (command, planned, single) = (None, 1, true);
-        Ok(Study { settings, command, conditions, runs, planned, compare, theory, seconds, single })
+        let recorded = has_recordings(&settings);
+        Ok(Study { settings, command, conditions, runs, planned, compare, theory, seconds, single, recorded })
     }
 
-    /// Runs that are trained to the end.
+    /// Runs whose training has ended.
     pub fn trained(&self) -> usize {
         self.runs.iter().filter(|run| run.is_trained()).count()
+    }
+
+    /// How far the study is, in a sentence without its full stop: `1 of 15 runs is trained`.
+    pub fn progress(&self) -> String {
+        let (trained, planned) = (self.trained(), self.planned);
+        let runs = if planned == 1 { "run" } else { "runs" };
+        let are = if trained == 1 || planned == 1 { "is" } else { "are" };
+        format!("{trained} of {planned} {runs} {are} trained")
+    }
+
+    /// What a network is shown.
+    pub fn sample(&self) -> &'static str {
+        if self.recorded { "recording" } else { "image" }
+    }
+
+    /// Whether the study is to test no noise at all.
+    pub fn is_without_noise(&self) -> bool {
+        let noises = self.settings.settings.get("noise").and_then(toml::Value::as_array);
+        noises.is_some_and(Vec::is_empty)
+    }
+
+    /// The noises under which accuracy was measured.
+    pub fn noises(&self) -> Vec<NoiseKey> {
+        let rows = self.compare.robustness.iter().flat_map(|table| &table.rows);
+        chart::distinct(rows.map(|row| NoiseKey { noise: row.noise, scenario: row.scenario }))
     }
 
     /// A setting as text, or a dash.
@@ -192,6 +233,11 @@ impl Study {
     /// What the other conditions are compared with.
     pub fn baseline(&self) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.role == Role::Baseline)
+    }
+
+    /// The same, unless it is known to have failed: nothing is compared with a network that did not learn.
+    pub fn learned_baseline(&self) -> Option<&Condition> {
+        self.baseline().filter(|baseline| !baseline.failed())
     }
 
     /// The conditions that figures show: all but the probes.
@@ -212,6 +258,11 @@ impl Study {
         };
         self.shown().into_iter().filter_map(|condition| Some((condition, of(condition)?))).collect()
     }
+}
+
+/// Whether settings are those of recordings. Only these have `downsample`, which is always written down.
+fn has_recordings(settings: &Manifest) -> bool {
+    settings.settings.contains_key("downsample")
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {

@@ -44,18 +44,27 @@ leaklab_record::row! {
 
 /// The section on robustness.
 pub fn section(study: &Study) -> Section {
+    let place = if study.recorded {
+        "Noise acts on the spikes of a recording"
+    } else {
+        "Noise acts on the pixels before they become spikes (scenario 1), or on the spikes themselves \
+         (scenario 2)"
+    };
     let mut section = Section::new(
         "robustness",
         "Robustness",
         "Accuracy under noise",
-        Html::markup(
-            "<p>Every network was trained on clean images and is tested here with noise in its input. Noise \
-             is added to the pixels before they become spikes (scenario 1), or to the spikes themselves \
-             (scenario 2). Severity 0 is clean; severity 8 is chosen to be devastating.</p>",
+        Html::fill(
+            "<p>Every network was trained on clean {}s and is tested here with noise in its input. {}. \
+             Severity 0 is clean; severity 8 is chosen to be devastating.</p>",
+            &[&study.sample(), &place],
         ),
     );
     let Some(table) = &study.compare.robustness else {
-        section.after = chart::missing("Accuracy under noise is", "compare/robustness_by_condition table");
+        section.after = match study.is_without_noise() {
+            true => chart::notice("The study tests no noise."),
+            false => chart::missing("Accuracy under noise is", "compare/robustness_by_condition table"),
+        };
         return section;
     };
     let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));
@@ -79,10 +88,10 @@ pub fn section(study: &Study) -> Section {
     }
     let pairs = study.baseline().filter(|_| paired).map_or_else(Html::new, |baseline| {
         Html::fill(
-            "<p>Beside each noise: accuracy minus that of {} with the same seed, which sees the same images \
-             and input spikes. What a pair has in common cancels, so a difference can be clear where the \
-             bands overlap.</p>",
-            &[&baseline.title()],
+            "<p>Beside each noise: accuracy minus that of {} with the same seed, which sees the same {}s and \
+             input spikes. What a pair has in common cancels, so a difference can be clear where the bands \
+             overlap.</p>",
+            &[&baseline.title(), &study.sample()],
         )
     });
     section.figures.push(
@@ -115,7 +124,7 @@ fn joined(study: &Study, row: &RobustnessByConditionRow) -> SeverityRow {
         }
     };
     let judged = study.learned().iter().any(|condition| condition.name == row.condition);
-    let baseline = study.baseline().filter(|baseline| judged && !baseline.failed());
+    let baseline = study.learned_baseline().filter(|_| judged);
     let contrast = baseline.and_then(|b| study.compare.contrast(&quantity, &row.condition, &b.name));
     SeverityRow {
         noise: row.noise,

@@ -34,15 +34,21 @@ leaklab_record::row! {
 
 /// The section on the input's spectrum.
 pub fn section(study: &Study) -> Section {
+    let expected = Html::markup(if study.recorded {
+        "Recordings of an event camera are not encoded: their spectrum is that of what the camera saw, and \
+         need not be flat."
+    } else {
+        "But encoder and noise are drawn afresh at every step, so the <em>expected</em> spectrum is flat \
+         with and without noise. Noise can only raise it."
+    });
     let mut section = Section::new(
         "input",
         "Input spectrum",
         "What noise does to the input",
-        Html::markup(
+        Html::fill(
             "<p>The paper explains robustness by frequency: noise adds high-frequency components to the \
-             input spikes, and a leaky neuron, being a low-pass filter, keeps them out. But encoder and \
-             noise are drawn afresh at every step, so the <em>expected</em> spectrum is flat with and \
-             without noise. Noise can only raise it.</p>",
+             input spikes, and a leaky neuron, being a low-pass filter, keeps them out. {}</p>",
+            &[&expected],
         ),
     );
     let Some(table) = study.runs.iter().find_map(|run| run.tables.input_spectrum.as_ref()) else {
@@ -52,7 +58,7 @@ pub fn section(study: &Study) -> Section {
     };
     section.figures.push(spectrum(table));
     let amplitude = study.runs.iter().find_map(|run| run.tables.input_amplitude.as_ref());
-    section.figures.extend(amplitude.map(histogram));
+    section.figures.extend(amplitude.map(|table| histogram(table, study.sample())));
     section
 }
 
@@ -82,8 +88,8 @@ fn spectrum(table: &Rows<InputSpectrumRow>) -> Figure {
     Figure::new("fig4-spectrum", title, caption, &data, vec![Panel::new("", spec)]).with_series(series)
 }
 
-/// Whether the measured spectra are flat, in a sentence: mean power above against below half the Nyquist
-/// frequency.
+/// Whether the measured spectra are flat, in sentences: mean power above against below half the Nyquist
+/// frequency. Nothing where no spectrum has both.
 fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
     let mut pieces = Vec::new();
     let mut flat = true;
@@ -100,10 +106,12 @@ fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
             pieces.push(format!("{} ({})", number::plain(ratio), stimulus.words()));
         }
     }
-    let ending = if flat {
-        "All spectra are flat within 5\u{a0}%: noise does not sit at high frequencies here."
-    } else {
-        "So not every spectrum is flat here."
+    let ending = match (pieces.len(), flat) {
+        (0, _) => return String::new(),
+        (1, true) => "The spectrum is flat within 5\u{a0}%.",
+        (1, false) => "So the spectrum is not flat.",
+        (_, true) => "All spectra are flat within 5\u{a0}%: noise does not sit at high frequencies here.",
+        (_, false) => "So not every spectrum is flat here.",
     };
     format!(
         "Mean power in the upper half of the band, divided by that in the lower half: {}. {ending}",
@@ -111,15 +119,16 @@ fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
     )
 }
 
-fn histogram(table: &Rows<InputAmplitudeRow>) -> Figure {
+/// The amplitudes of images or recordings, whichever the `sample` is.
+fn histogram(table: &Rows<InputAmplitudeRow>, sample: &str) -> Figure {
     use AmplitudeRow as R;
     let mut data = Rows::new(&table.title, &table.definition);
     data.rows = with_ends(table);
     let stimuli = chart::distinct(data.rows.iter().map(|row| row.stimulus));
     let series = chart::stimulus_series(R::stimulus, &stimuli, |_| true);
-    let title = "mean amplitude of an image (per √(cycle/step))";
+    let title = &format!("mean amplitude of each {sample} (per √(cycle/step))");
     let more = json!({ "scale": { "zero": false }, "axis": { "tickCount": 6 } });
-    let height = "density of images (per unit of amplitude)";
+    let height = &format!("density of {sample}s (per unit of amplitude)");
     let spec = json!({
         "encoding": { "color": series.colour() },
         "layer": [
@@ -143,11 +152,12 @@ fn histogram(table: &Rows<InputAmplitudeRow>) -> Figure {
         ]
     });
     let caption = Html::fill(
-        "<p>Bars count images; lines are normal curves of the same mean and variance.</p>{}",
-        &[&chart::small_print(table)],
+        "<p>Bars count {}s; lines are normal curves of the same mean and variance.</p>{}",
+        &[&sample, &chart::small_print(table)],
     );
     let panels = vec![Panel::new("", spec).with_height(240)];
-    Figure::new("fig4-amplitude", "Fig. 4 · Amplitude per image", caption, &data, panels).with_series(series)
+    let heading = format!("Fig. 4 · Amplitude per {sample}");
+    Figure::new("fig4-amplitude", &heading, caption, &data, panels).with_series(series)
 }
 
 /// The histogram with the ends of its bins; of each kind of input, they are equally wide.
@@ -173,4 +183,26 @@ fn with_ends(table: &Rows<InputAmplitudeRow>) -> Vec<AmplitudeRow> {
         }
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_spectrum_is_not_called_all() {
+        let noisy = Stimulus::at("background/channel".parse().unwrap(), 5);
+        let said = |stimuli: &[Stimulus], high: f64| {
+            let mut data = Rows::new("", "");
+            for &stimulus in stimuli {
+                let of = |frequency, power| InputSpectrumRow { stimulus, frequency, power };
+                data.rows.extend([of(0.1, 1.0), of(0.4, high)]);
+            }
+            flatness(&data, stimuli)
+        };
+        assert!(said(&[Stimulus::Clean], 1.01).ends_with("(clean). The spectrum is flat within 5\u{a0}%."));
+        assert!(said(&[Stimulus::Clean], 0.5).ends_with("So the spectrum is not flat."));
+        assert!(said(&[Stimulus::Clean, noisy], 1.01).contains("All spectra are flat"));
+        assert_eq!(said(&[], 1.0), "");
+    }
 }

@@ -5,8 +5,8 @@ use super::records::Study;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::Rows;
 use leaklab_record::tables::TradeoffRow;
+use leaklab_record::{NoiseKey, Rows};
 use serde_json::{Value, json};
 
 /// The vertical axis spans at least this: a smaller difference of accuracy should look small.
@@ -14,24 +14,37 @@ const SMALLEST_SPAN: f64 = 0.1;
 
 /// The section on the trade-off.
 pub fn section(study: &Study) -> Section {
+    let noises: Vec<String> = study.noises().into_iter().map(NoiseKey::words).collect();
+    let noises = if noises.is_empty() { "the study's noises".to_owned() } else { chart::phrase(&noises) };
     let mut section = Section::new(
         "tradeoff",
         "Trade-off",
         "Leak as a knob: robustness against work",
-        Html::markup(
-            "<p>Up is more robust, left is cheaper. <em>Robustness</em> is the mean accuracy over the \
-             paper's four noises and severities 1 to 8. A condition on the Pareto front (dashed) is not \
-             beaten in both robustness and work by any other; which one to choose depends on what an \
-             operation costs you.</p>",
+        Html::fill(
+            "<p>Up is more robust, left is cheaper. <em>Robustness</em> is the mean accuracy over severities \
+             1 to 8 of {}. A condition on the Pareto front (dashed) is not beaten in both robustness and \
+             work by any other; which one to choose depends on what an operation costs you.</p>",
+            &[&noises],
         ),
     );
     match figure(study) {
         Some(figure) => section.figures.push(figure),
-        None => section.after.push(&chart::missing("The trade-off is", "compare/tradeoff table")),
+        None => section.after.push(&nothing(study)),
     }
     section.after.push(&super::why::advice::table(study));
     section.after.push(&super::energy::table(study));
     section
+}
+
+/// Why there is no trade-off.
+fn nothing(study: &Study) -> Html {
+    if study.is_without_noise() {
+        chart::notice("The study tests no noise, so there is no trade-off.")
+    } else if study.compare.claims.is_some() && study.learned().is_empty() {
+        chart::notice("No condition learned, so there is no trade-off.")
+    } else {
+        chart::missing("The trade-off is", "compare/tradeoff table")
+    }
 }
 
 fn figure(study: &Study) -> Option<Figure> {
@@ -48,7 +61,8 @@ fn figure(study: &Study) -> Option<Figure> {
     let x = |field: &str| {
         let scale = json!({ "domain": [0, extent.right], "nice": true });
         let axis = json!({ "labelExpr": format!("format(datum.value / 1e{power}, '~g')"), "tickCount": 5 });
-        let title = format!("synaptic operations per image (10{})", super::number::superscript(power));
+        let power = super::number::superscript(power);
+        let title = format!("synaptic operations per {} (10{power})", study.sample());
         number_with(field, &title, json!({ "scale": scale, "axis": axis }))
     };
     let y = |field: &str| {
@@ -82,7 +96,8 @@ fn figure(study: &Study) -> Option<Figure> {
             "encoding": { "color": series.colour(), "shape": chart::shape(&conditions), "tooltip": [
                 chart::who("condition"), hint(R::robustness, "robustness", ".1%"),
                 hint(R::robustness_half, "± (95 %)", ".1%"), hint(R::synops, "synaptic operations", ".4~s"),
-                hint(R::synops_half, "± (95 %)", ".2~s"), hint(R::energy, "joule per image (45 nm)", ".3~s"),
+                hint(R::synops_half, "± (95 %)", ".2~s"),
+                hint(R::energy, "joule per inference (45 nm)", ".3~s"),
                 hint(R::accuracy, "clean accuracy", ".1%"), hint(R::pareto, "on the front (1: yes)", "d")
             ] }
         }),

@@ -6,9 +6,7 @@ use leaklab_record::tables::{
     GeneralisationByConditionRow, NormByConditionRow, RobustnessByConditionRow, RunRow, Table1Row,
     TradeoffRow,
 };
-use leaklab_record::{
-    Case, ClaimId, NoiseKey, PAPER_NOISES, Quantity, Reading, RunKey, Scenario, Stimulus, Unit, Verdict,
-};
+use leaklab_record::{Case, ClaimId, NoiseKey, Quantity, Reading, RunKey, Scenario, Stimulus, Unit, Verdict};
 use std::fs;
 use std::path::Path;
 
@@ -26,9 +24,18 @@ fn robustness(made: &Made, noise: NoiseKey) -> f64 {
     (1..=8).map(|severity| accuracy(made, noise, severity)).sum::<f64>() / 8.0
 }
 
-pub fn stimuli() -> [(Stimulus, f64); 3] {
-    let [gaussian, .., impulse] = PAPER_NOISES;
-    [(Stimulus::Clean, 0.0), (Stimulus::at(gaussian, 5), 1.0), (Stimulus::at(impulse, 5), 1.6)]
+fn mean_robustness(study: &Synthetic, made: &Made) -> f64 {
+    let noises = study.noises.iter();
+    noises.map(|&noise| robustness(made, noise)).sum::<f64>() / study.noises.len() as f64
+}
+
+/// What spectra are measured under, and how much each noise raises them: recordings have one noise, images
+/// two.
+pub fn stimuli(study: &Synthetic) -> Vec<(Stimulus, f64)> {
+    let noises = [study.noises.first(), study.noises.last().filter(|_| !study.recorded)];
+    let noisy = noises.into_iter().flatten().zip([1.0, 1.6]);
+    let noisy = noisy.map(|(noise, power)| (Stimulus::at(*noise, 5), power));
+    std::iter::once((Stimulus::Clean, 0.0)).chain(noisy).collect()
 }
 
 pub fn critical(made: &Made, reading: Reading, noise: f64) -> f64 {
@@ -50,7 +57,7 @@ pub fn write(study: &Synthetic, folder: &Path) {
     table1(study, folder);
     contrasts(study, &learned, folder);
     let mut rows = Vec::new();
-    for noise in PAPER_NOISES {
+    for &noise in &study.noises {
         for severity in 0..=8u64 {
             for made in &compared {
                 let mean = accuracy(made, noise, severity);
@@ -98,7 +105,7 @@ pub fn write(study: &Synthetic, folder: &Path) {
     let mut rows = Vec::new();
     for made in &compared {
         for reading in Reading::ALL {
-            for (stimulus, noise) in stimuli() {
+            for (stimulus, noise) in stimuli(study) {
                 let mean = critical(made, reading, noise);
                 rows.push(CriticalByConditionRow {
                     condition: made.name.clone(),
@@ -122,7 +129,7 @@ pub fn write(study: &Synthetic, folder: &Path) {
             synops,
             synops_half: Some(0.04 * synops),
             energy: synops * 0.9e-12,
-            robustness: PAPER_NOISES.iter().map(|&noise| robustness(made, noise)).sum::<f64>() / 4.0,
+            robustness: mean_robustness(study, made),
             robustness_half: Some(0.012),
             accuracy: Some(if made.learned { 0.962 } else { 0.1 }),
             pareto: true,
@@ -205,7 +212,7 @@ fn contrasts(study: &Synthetic, learned: &[&Made], folder: &Path) {
             });
         };
         add(Quantity::Accuracy, 0.002 * made.leak, 0.008);
-        for noise in PAPER_NOISES {
+        for &noise in &study.noises {
             add(Quantity::Robustness(noise), robustness(made, noise) - robustness(baseline, noise), 0.009);
             for severity in 1..=8 {
                 let difference = accuracy(made, noise, severity) - accuracy(baseline, noise, severity);
@@ -225,8 +232,8 @@ fn claims(study: &Synthetic, folder: &Path) {
                     against inf: +1.6 to +5.6 percentage points).";
     let answer = AnswerRow { case: AnswerCase::DoseResponse, sentence: sentence.to_owned() };
     table(folder, "Answer", [answer]);
-    let noisy =
-        PAPER_NOISES.map(|noise| (ClaimId::Robustness, noise.to_string(), Some(noise), Unit::Fraction));
+    let noisy = study.noises.iter();
+    let noisy = noisy.map(|&noise| (ClaimId::Robustness, noise.to_string(), Some(noise), Unit::Fraction));
     let part = |claim, part: &str, unit| (claim, part.to_owned(), None, unit);
     let mut parts = vec![part(ClaimId::EqualAccuracy, "", Unit::Fraction)];
     parts.extend(noisy);

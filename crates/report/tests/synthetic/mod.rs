@@ -11,7 +11,7 @@ mod theory;
 
 use leaklab_record::noun::tau_condition;
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Case, Role, Row, Rows, RunKey, StudyFolder, Tau, manifest};
+use leaklab_record::{Case, NoiseKey, PAPER_NOISES, Role, Row, Rows, RunKey, StudyFolder, Tau, manifest};
 use std::fs;
 use std::path::Path;
 
@@ -33,6 +33,10 @@ pub struct Synthetic {
     pub seeds: u64,
     /// Case of every part of each of the paper's claims.
     pub cases: [Case; 7],
+    /// The noises that are tested.
+    pub noises: Vec<NoiseKey>,
+    /// Whether the networks are shown recordings of an event camera.
+    pub recorded: bool,
 }
 
 /// A made-up condition.
@@ -114,7 +118,16 @@ impl Synthetic {
                 Case::NoEffect,
                 Case::AsClaimed,
             ],
+            noises: PAPER_NOISES.to_vec(),
+            recorded: false,
         }
+    }
+
+    /// A sweep on recordings of an event camera, with noises of its sensor.
+    pub fn events() -> Self {
+        let noises = ["background/channel", "deletion/channel", "jitter/channel"];
+        let noises = noises.map(|noise| noise.parse().unwrap()).to_vec();
+        Synthetic { dataset: "digits-events".into(), noises, recorded: true, ..Synthetic::default() }
     }
 
     /// Leak in the hidden layers or not, in the readout or not.
@@ -159,7 +172,7 @@ impl Synthetic {
         for made in &self.conditions {
             for seed in 1..=self.seeds {
                 let key = RunKey { condition: made.name.clone(), seed };
-                run::write(made, seed, &folder.run(&key));
+                run::write(self, made, seed, &folder.run(&key));
             }
         }
         compare::write(self, &folder.compare());
@@ -184,16 +197,23 @@ impl Synthetic {
         plan.write(path).unwrap();
     }
 
+    /// The settings of what the networks are shown, as the lab writes them.
+    fn input(&self) -> &'static str {
+        if self.recorded { "downsample = 1" } else { "encoder = \"signed\"" }
+    }
+
     /// Writes `study.toml` only.
     pub fn write_settings(&self, path: &Path) {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let seeds: Vec<String> = (1..=self.seeds).map(|seed| seed.to_string()).collect();
         let settings = format!(
             "name = {}\ndataset = {}\nnetwork = \"1x8x8-16C3-32C3-2P-128FC-10o\"\nseeds = [{}]\nv_th = \
-             1.0\nepochs = {EPOCHS}\ntime_steps = {STEPS}\nschedule = {{ after = [8, 10], times = 0.2 }}\n",
+             1.0\nepochs = {EPOCHS}\ntime_steps = {STEPS}\nschedule = {{ after = [8, 10], times = 0.2 \
+             }}\n{}\n",
             quoted(&self.name),
             quoted(&self.dataset),
-            seeds.join(", ")
+            seeds.join(", "),
+            self.input()
         );
         let conditions = self.conditions.iter().filter(|made| made.tau.is_none()).map(|made| {
             format!("\n[[condition]]\nname = {}\n{}\n", quoted(&made.name), made.differs.replace(", ", "\n"))

@@ -1,7 +1,7 @@
 //! Files of a made-up run.
 
 use super::compare::{critical, stimuli};
-use super::{EPOCHS, Made, STEPS, table, wobble};
+use super::{EPOCHS, Made, STEPS, Synthetic, table, wobble};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::tables::{
     ActivityRow, CriticalRow, CriticalSummaryRow, EnergyRow, HiddenSpectrumRow, ImageRow, InputAmplitudeRow,
@@ -19,7 +19,7 @@ const LAYERS: [(&str, LayerKind); 5] = [
     ("fc1", LayerKind::Full),
 ];
 
-pub fn write(made: &Made, seed: u64, run: &RunFolder) {
+pub fn write(study: &Synthetic, made: &Made, seed: u64, run: &RunFolder) {
     fs::create_dir_all(run.analysis()).unwrap();
     let name = toml::Value::String(made.name.clone());
     let tau = made
@@ -27,16 +27,17 @@ pub fn write(made: &Made, seed: u64, run: &RunFolder) {
         .map_or_else(|| "30.0".to_owned(), |tau| if tau.leaks() { format!("{tau}.0") } else { "inf".into() });
     let settings = format!(
         "condition = {name}\ndataset = \"digits\"\ntau = {tau}\nseed = {seed}\nepochs = {EPOCHS}\nv_th = 1.0\n\
-         time_steps = {STEPS}\n"
+         time_steps = {STEPS}\n{}\n",
+        study.input()
     );
     manifest::write(&run.run_toml(), &settings).unwrap();
     for epoch in 1..=EPOCHS {
         metrics::append(&run.metrics(), &line(made, seed, epoch)).unwrap();
     }
     let folder = run.analysis();
-    spectra(made, &folder);
+    spectra(&stimuli(study), made, &folder);
     activity(made, seed, &folder);
-    example(made, &folder);
+    example(study, made, &folder);
 }
 
 fn line(made: &Made, seed: u64, epoch: u64) -> Epoch {
@@ -60,16 +61,16 @@ fn line(made: &Made, seed: u64, epoch: u64) -> Epoch {
     }
 }
 
-fn spectra(made: &Made, folder: &Path) {
+fn spectra(stimuli: &[(Stimulus, f64)], made: &Made, folder: &Path) {
     let frequencies = || (1..=STEPS / 2).map(|k| k as f64 / STEPS as f64);
-    let input = stimuli().into_iter().flat_map(|(stimulus, noise)| {
+    let input = stimuli.iter().flat_map(|&(stimulus, noise)| {
         frequencies().map(move |frequency| {
             let power = 0.3 + 0.2 * noise + 0.004 * wobble(frequency, noise);
             InputSpectrumRow { stimulus, frequency, power }
         })
     });
     table(folder, "Input spectrum", input);
-    let amplitude = stimuli().into_iter().flat_map(|(stimulus, noise)| {
+    let amplitude = stimuli.iter().flat_map(|&(stimulus, noise)| {
         (0..24).map(move |k| {
             let amplitude = 0.3 + 0.02 * f64::from(k);
             let curve = 8.0 * (-((amplitude - 0.45 - 0.1 * noise) / 0.06).powi(2)).exp();
@@ -78,7 +79,7 @@ fn spectra(made: &Made, folder: &Path) {
         })
     });
     table(folder, "Input amplitude", amplitude);
-    let bins = stimuli().into_iter().flat_map(|(stimulus, noise)| {
+    let bins = stimuli.iter().flat_map(|&(stimulus, noise)| {
         let centre = critical(made, Reading::Defined, noise);
         frequencies().map(move |frequency| {
             let images = (90.0 * (-((frequency - centre) / 0.06).powi(2)).exp()).round() as u64;
@@ -87,7 +88,7 @@ fn spectra(made: &Made, folder: &Path) {
     });
     table(folder, "Critical frequency", bins);
     let summary = Reading::ALL.into_iter().flat_map(|reading| {
-        stimuli().map(|(stimulus, noise)| {
+        stimuli.iter().map(move |&(stimulus, noise)| {
             let mean = critical(made, reading, noise);
             CriticalSummaryRow {
                 stimulus,
@@ -140,7 +141,7 @@ fn activity(made: &Made, seed: u64, folder: &Path) {
     table(folder, "Energy", energy);
 }
 
-fn example(made: &Made, folder: &Path) {
+fn example(study: &Synthetic, made: &Made, folder: &Path) {
     let mut raster = Vec::new();
     let mut membrane = Vec::new();
     let layers =
@@ -150,7 +151,7 @@ fn example(made: &Made, folder: &Path) {
             for step in 1..=STEPS {
                 let chance = wobble((neuron * 31 + step * 7) as f64 + made.leak, i as f64);
                 if chance.abs() > rarity - 0.1 * made.leak {
-                    let positive = *layer != "input" || chance > 0.0;
+                    let positive = *layer != "input" || chance > 0.0 || study.recorded;
                     raster.push(RasterRow { layer: (*layer).to_owned(), neuron, step, positive });
                 }
             }

@@ -29,6 +29,7 @@ pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
         AnswerCase::NoEffect
         | AnswerCase::BelowInterest
         | AnswerCase::OnlyExtremes
+        | AnswerCase::NotSteady
         | AnswerCase::Against
         | AnswerCase::Mixed
         | AnswerCase::Undecided => between_the_extremes(comparison),
@@ -115,7 +116,15 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
             format!("No, the opposite: under {kinds}, {most} is less accurate than {least}, by {range}.");
         return (AnswerCase::Against, sentence);
     }
-    if all(&|row| row.verdict == Verdict::DoesNotHold) {
+    if all(&|row| row.case == Case::NotSteady) {
+        let changes = signed_points(&rows);
+        let sentence = format!(
+            "Not steadily: under {kinds}, there are two neighbouring tau of which the one with more leak is less accurate \
+             ({most} compared with {least}: {changes})."
+        );
+        return (AnswerCase::NotSteady, sentence);
+    }
+    if all(&|row| row.verdict == Verdict::DoesNotHold && row.case != Case::NotSteady) {
         let sentence = format!(
             "No: under {kinds}, {most} is not more accurate than {least} by one percentage point or more."
         );
@@ -144,7 +153,12 @@ fn beside_the_sweep(comparison: &Comparison) -> String {
     let others: Vec<&Group> = groups
         .filter(|group| group.counts() && group.row.role == Role::Compared && group.row.tau.is_none())
         .collect();
-    sure_differences(comparison, &others, comparison.baseline(), "Beside that")
+    // Nothing is more robust than a network that did not learn.
+    let baseline = comparison.baseline();
+    if !baseline.counts() {
+        return String::new();
+    }
+    sure_differences(comparison, &others, baseline, "Beside that")
 }
 
 /// In which noises some conditions are surely more or less accurate than another, as sentences.
@@ -175,6 +189,7 @@ fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, op
             let names: Vec<String> = sure.iter().map(|(noise, _)| noise.words()).collect();
             let which = match (sure.len(), noises.len()) {
                 (0, _) => return None,
+                (1, 1) => "the one kind of noise tested".to_owned(),
                 (n, all) if n == all => format!("all {n} kinds of noise"),
                 (n, all) => format!("{n} of {all} kinds of noise ({})", names.join(", ")),
             };
@@ -196,6 +211,15 @@ fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, op
 /// The effects as one phrase in percentage points, without their sign.
 fn points(rows: &[&ClaimRow]) -> String {
     range(rows.iter().filter_map(|row| row.ours))
+}
+
+/// The effects as one phrase in percentage points, with their sign.
+fn signed_points(rows: &[&ClaimRow]) -> String {
+    let text = |x: f64| format!("{:+.1}", 100.0 * x).replace('-', "−");
+    let effects = || rows.iter().filter_map(|row| row.ours);
+    let low = text(effects().fold(f64::INFINITY, f64::min));
+    let high = text(effects().fold(f64::NEG_INFINITY, f64::max));
+    if low == high { format!("{low} points") } else { format!("{low} to {high} points") }
 }
 
 /// Differences as one phrase in percentage points, without their sign.
@@ -225,7 +249,13 @@ fn mixed(claims: &[ClaimRow], most: &str, least: &str, n: usize) -> String {
     if against > 0 {
         pieces.push(format!("it is less accurate under {against} ({names})"));
     }
-    let not = |row: &ClaimRow| row.verdict == Verdict::DoesNotHold && row.case != Case::Opposite;
+    let (unsteady, names) = part(Verdict::DoesNotHold, Some(Case::NotSteady));
+    if unsteady > 0 {
+        pieces.push(format!("it does not change steadily with leak under {unsteady} ({names})"));
+    }
+    let not = |row: &ClaimRow| {
+        row.verdict == Verdict::DoesNotHold && ![Case::Opposite, Case::NotSteady].contains(&row.case)
+    };
     let none: Vec<String> = noises_with(claims, not).iter().map(|noise| noise.words()).collect();
     if !none.is_empty() {
         let names = none.join(", ");

@@ -17,11 +17,15 @@ pub const SMALL_SHARE: f64 = 0.3;
 pub const FAILURE_MARGIN: f64 = 0.5;
 
 /// Whether a condition leaks as strongly as where the paper sees training diverge.
-fn is_small(group: &Group) -> bool {
+fn leaks_strongly(group: &Group) -> bool {
     let steps = group.runs[0].config.time_steps as f64;
-    // Initial weights that make up for the leak are a question of their own.
     group.uniform_tau().is_some_and(|tau| tau.steps() < SMALL_SHARE * steps)
-        && group.runs[0].config.initial == InitialScale::FanIn
+}
+
+/// Whether the claim is about a condition. Initial weights that compensate for the leak are a question of their
+/// own: such a condition is on neither side.
+fn is_small(group: &Group) -> bool {
+    leaks_strongly(group) && group.runs[0].config.initial == InitialScale::FanIn
 }
 
 /// `(runs, of which did not learn)`.
@@ -59,7 +63,8 @@ fn row(
     (small, failed): (u64, u64),
     conditions: &[&Group],
 ) -> ClaimRow {
-    let others = comparison.groups().iter().filter(|group| !is_small(group) && group.row.role != Role::Probe);
+    let others =
+        comparison.groups().iter().filter(|group| !leaks_strongly(group) && group.row.role != Role::Probe);
     let (other, other_failed) = count(others);
     // Newcombe's interval of a difference of two fractions, from their Wilson intervals.
     let share = |failed: u64, runs: u64| wilson(failed as f64, runs);

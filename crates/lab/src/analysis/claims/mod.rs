@@ -193,9 +193,8 @@ fn equal_accuracy(comparison: &Comparison) -> ClaimRow {
         || "difference of accuracy".into(),
         |(a, b, _)| format!("difference of test accuracy without noise, {a} minus {b}"),
     );
-    // Equality within a margin needs an interval of half that margin on either side.
     if case == Case::Undecided {
-        row.seeds_needed = contrast.and_then(|c| c.pairs_needed(ACCURACY_MARGIN));
+        row.seeds_needed = contrast.and_then(|c| c.pairs_needed_for_equality(ACCURACY_MARGIN));
     }
     row.rule = format!(
         "Paired difference by seed for every pair of tau, 95 % interval over seeds and test images; of the pairs that decide, \
@@ -435,21 +434,29 @@ fn reading_note(comparison: &Comparison) -> Option<String> {
     let (a, b) = trend::extremes(comparison)?;
     let of = |reading: Reading| {
         let quantity = Quantity::CriticalFrequency(reading, Stimulus::Clean);
-        comparison.contrast(&quantity, a, b).map(|contrast| contrast.mean)
+        let contrast = comparison.contrast(&quantity, a, b)?;
+        Some((contrast.mean, contrast.interval()?))
     };
     let [defined, settled, shuffled] = Reading::ALL.map(of);
-    let (defined, settled, shuffled) = (defined?, settled?, shuffled?);
+    let ((defined, interval), (settled, _), (shuffled, surrogate)) = (defined?, settled?, shuffled?);
     let share = Quantity::ZeroFrequencyShare(Stimulus::Clean);
     let share = comparison.contrast(&share, a, b).map_or(String::new(), |contrast| {
         format!(" The share of power at frequency 0 differs by {:+.1} points.", 100.0 * contrast.mean)
     });
-    let cause = if defined * settled < 0.0 {
+    // What shuffled trains show of it, in the direction of the effect: the least and the most.
+    let towards = |x: f64| x * defined.signum();
+    let most = towards(surrogate.low).max(towards(surrogate.high));
+    let cause = if interval.low <= 0.0 && interval.high >= 0.0 {
+        "That may be chance, so no cause is named."
+    } else if defined * settled < 0.0 {
         "Its sign depends on the reading, so it does not show filtering."
-    } else if shuffled.abs() >= 0.5 * defined.abs() && shuffled * defined > 0.0 {
+    } else if towards(shuffled) >= 0.5 * defined.abs() {
         "Most of it is there in shuffled spike trains too, which have no temporal structure: spike counts and weights make \
          it, not filtering in time."
+    } else if most < 0.5 * defined.abs() {
+        "Less than half of it is there in shuffled spike trains, so the order of spikes in time makes most of it."
     } else {
-        "It is not there in shuffled spike trains, so the order of spikes in time makes it."
+        "How much of it is there in shuffled spike trains is not known well enough to name a cause."
     };
     Some(format!(
         "Claim 6, {a} against {b}, clean: the critical frequency differs by {defined:+.4} cycles/step as defined, \

@@ -153,6 +153,13 @@ fn judge_learning(groups: &mut [Group]) {
                     let far_enough = accuracy - chance >= 0.5 * (best - chance) && above_chance;
                     let why = lost.map_or_else(
                         || {
+                            if !above_chance {
+                                return format!(
+                                    "not even the best condition's accuracy of {:.1} % is above chance ({:.1} %)",
+                                    100.0 * best,
+                                    100.0 * chance
+                                );
+                            }
                             format!(
                                 "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as the best \
                                  condition's {:.1} %",

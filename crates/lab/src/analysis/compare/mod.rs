@@ -15,7 +15,7 @@ pub use load::{compare_folders, load};
 pub use values::Comparison;
 
 use super::claims;
-use crate::config::RunConfig;
+use crate::config::{KEYS, RunConfig};
 use leaklab_record::health::Notice;
 use leaklab_record::metrics::Epoch;
 use leaklab_record::tables::{
@@ -81,9 +81,10 @@ pub enum CompareError {
     /// Nothing was given.
     #[error("there is no run to compare; give at least one run folder")]
     NoRuns,
-    /// Runs are of different data sets or networks.
+    /// Runs are of different data sets or networks, or were measured in different ways.
     #[error(
-        "{a} and {b} differ in {key} ({value_a}, {value_b}); only runs of one data set and network compare"
+        "{a} and {b} differ in {key} ({value_a}, {value_b}); only runs of one data set and network that were measured \
+         alike can be compared"
     )]
     Mixed {
         /// The one run.
@@ -96,6 +97,36 @@ pub enum CompareError {
         value_a: String,
         /// Its value in the other.
         value_b: String,
+    },
+    /// Runs of one condition differ in more than their seed.
+    #[error(
+        "{a} and {b} are both '{condition}' but differ in {difference}; give them the names of two conditions, or \
+         leave one of them out"
+    )]
+    Unlike {
+        /// The one run.
+        a: String,
+        /// The other.
+        b: String,
+        /// Their condition.
+        condition: String,
+        /// The setting, with its value in the one and in the other.
+        difference: String,
+    },
+    /// Runs were analysed with different numbers of test images.
+    #[error(
+        "{a} was analysed with {images_a} test images and {b} with {images_b}; analyse both with the same number, for \
+         example with `leaklab analyse {b} robustness --images {images_a}`"
+    )]
+    Images {
+        /// The one run.
+        a: String,
+        /// The other.
+        b: String,
+        /// Test images of the one.
+        images_a: usize,
+        /// Those of the other.
+        images_b: usize,
     },
     /// Two runs have the same condition and seed.
     #[error(
@@ -134,19 +165,41 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
     Ok(tables)
 }
 
+/// Settings in which all runs of a comparison agree.
+const ALIKE: [&str; 5] = ["dataset", "network", "severity", "presentations", "presentation_seed"];
+
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
     let first = runs.first().ok_or(CompareError::NoRuns)?;
+    let words = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    let images = |run: &RunRecord| run.correctness.first().map(|row| row.correct.len());
     for (i, run) in runs.iter().enumerate() {
-        let network = |run: &RunRecord| run.config.network.to_string();
-        for (key, a, b) in [
-            ("dataset", first.config.dataset.clone(), run.config.dataset.clone()),
-            ("network", network(first), network(run)),
-        ] {
+        for key in KEYS.iter().filter(|key| ALIKE.contains(&key.name)) {
+            let (a, b) = (key.text(&first.config), key.text(&run.config));
             if a != b {
-                let (value_a, value_b) = (a, b);
+                let (value_a, value_b) = (words(a), words(b));
                 let (a, b) = (first.name.clone(), run.name.clone());
-                return Err(CompareError::Mixed { a, b, key, value_a, value_b });
+                return Err(CompareError::Mixed { a, b, key: key.name, value_a, value_b });
             }
+        }
+        let condition = run.config.condition_name();
+        let sibling = runs[..i].iter().find(|other| other.config.condition_name() == condition);
+        if let Some(other) = sibling
+            && let Some((key, value_b)) =
+                conditions::differences(&run.config, &other.config).into_iter().next()
+        {
+            let value_a = words(KEYS.iter().find(|k| k.name == key).and_then(|key| key.text(&other.config)));
+            let (a, b) = (other.name.clone(), run.name.clone());
+            let difference = format!("{key} ({value_a}, {value_b})");
+            return Err(CompareError::Unlike { a, b, condition, difference });
+        }
+        // A probe is not shown under noise.
+        let measured = runs[..i].iter().find(|other| images(other).is_some());
+        if let Some(other) = measured
+            && let (Some(images_a), Some(images_b)) = (images(other), images(run))
+            && images_a != images_b
+        {
+            let (a, b) = (other.name.clone(), run.name.clone());
+            return Err(CompareError::Images { a, b, images_a, images_b });
         }
         let RunKey { condition, seed } = run.key();
         if let Some(other) = runs[..i].iter().find(|other| other.key() == run.key()) {
@@ -166,7 +219,7 @@ fn seeds_note(comparison: &Comparison) -> Option<String> {
         .collect();
     (!single.is_empty()).then(|| {
         format!(
-            "An interval over seeds needs at least {} runs of a condition; {} has one, so those cells are empty.",
+            "An interval over seeds needs at least {} runs of a condition. These have one, so their cells are empty: {}.",
             super::contrast::MINIMUM_PAIRS,
             single.join(", ")
         )

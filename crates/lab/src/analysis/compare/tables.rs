@@ -10,7 +10,7 @@ use leaklab_record::tables::{
     ConditionRow, ContrastRow, CriticalByConditionRow, EqualTrainSseRow, GeneralisationByConditionRow,
     NormByConditionRow, RobustnessByConditionRow, RunRow, Table1Row, TradeoffRow,
 };
-use leaklab_record::{NoiseKey, PAPER_NOISES, Quantity, Role, Rows, Table};
+use leaklab_record::{NoiseKey, Quantity, Role, Rows, Table};
 
 /// Every table but the verdicts.
 pub(super) fn all(comparison: &Comparison) -> Vec<Table> {
@@ -259,14 +259,17 @@ fn critical(comparison: &Comparison) -> Rows<CriticalByConditionRow> {
 }
 
 fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
+    let noises = comparison.noises();
+    let names: Vec<String> = noises.iter().map(|noise| noise.words()).collect();
     let mut table = Rows::new(
         "What leak costs and what it buys",
-        "Synaptic operations per image against robustness: the mean accuracy over severities 1 to 8 of Gaussian and impulse \
-         noise in both scenarios. Half-widths are of 95 % intervals over seeds. A condition is on the Pareto front if no \
-         other is at least as good in both and better in one.",
+        format!(
+            "Synaptic operations per image against robustness: the mean accuracy over severities 1 to 8 of \
+             the noises that the study tests ({}). Half-widths are of 95 % intervals over seeds. A condition \
+             is on the Pareto front if no other is at least as good in both and better in one.",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        ),
     );
-    let noises: Vec<NoiseKey> =
-        comparison.noises().into_iter().filter(|noise| PAPER_NOISES.contains(noise)).collect();
     let counting = comparison.groups().iter().filter(|group| group.counts());
     for group in counting {
         let condition = group.row.condition.as_str();

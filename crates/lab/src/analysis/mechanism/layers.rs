@@ -1,4 +1,5 @@
-//! Leak layer by layer: in one hidden layer only, and in all but one, on weights trained without leak.
+//! Leak layer by layer: in one hidden layer only, and in all but one, on the weights of the reference
+//! networks.
 
 use super::cell::Outcome;
 use super::subject::{Subject, everywhere};
@@ -31,15 +32,25 @@ pub fn stimuli(subjects: &Subjects) -> Vec<Stimulus> {
     if noisy.is_empty() { subjects.stimuli.clone() } else { noisy }
 }
 
+/// How the reference networks were trained, after "trained": those of a study without leak, a single run as
+/// it was.
+pub fn trained(subjects: &Subjects) -> String {
+    match subjects.reference.first().map(|subject| subject.trained) {
+        Some(tau) if tau.leaks() => format!("with tau {tau}"),
+        Some(_) | None => "without leak".to_owned(),
+    }
+}
+
 /// The table of layers.
 pub fn rows(subjects: &Subjects, panel: &Panel) -> Rows<LayerLeakRow> {
     let tau = subjects.most_leak();
     let mut table = Rows::new(
         "Leak layer by layer",
         format!(
-            "Weights trained without leak, run with time constant {tau} in one hidden layer only, or in all \
-             hidden layers but one; the readout does not leak. The gain is against no leak anywhere, on the \
-             same images and input spikes. Intervals (95 %) count seeds and images."
+            "Weights trained {}, run with time constant {tau} in one hidden layer only, or in all hidden \
+             layers but one; the readout does not leak. The gain is relative to the same weights run without \
+             leak, on the same images and input spikes. Intervals (95 %) count seeds and images.",
+            trained(subjects)
         ),
     );
     let Some(first) = subjects.reference.first() else { return table };

@@ -24,12 +24,30 @@ mod susceptibility;
 pub mod windows;
 
 use super::{Advance, AnalysisError, Options, Progress};
-use leaklab_record::tables::{AdviceRow, WHY_CLAIMS};
-use leaklab_record::{NoiseKey, RecordError, RunFolder, Stimulus, Table};
+use leaklab_record::tables::{
+    AdviceRow, CellRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, SplitRow, TimeRow, WHY_CLAIMS,
+    WhyRow, WindowRow,
+};
+use leaklab_record::{NoiseKey, RecordError, Row, RunFolder, Stimulus, Table};
 use std::path::{Path, PathBuf};
 use subjects::{Panel, Subjects};
 
 pub use plan::planned_images;
+
+/// Names of the tables that answer the question.
+pub const TABLES: [&str; 11] = [
+    WhyRow::TABLE,
+    WHY_CLAIMS,
+    SplitRow::TABLE,
+    PriceRow::TABLE,
+    CellRow::TABLE,
+    LayerLeakRow::TABLE,
+    WindowRow::TABLE,
+    TimeRow::TABLE,
+    ColourRow::TABLE,
+    ResponseRow::TABLE,
+    AdviceRow::TABLE,
+];
 
 /// Why the question cannot be asked, or not be answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -167,6 +185,7 @@ pub fn tables(
         response.table(),
         advise::rows(subjects, &panel).table(),
     ];
+    debug_assert!(tables.iter().map(|table| table.name.as_str()).eq(TABLES));
     for table in &mut tables {
         table.notes.extend(subjects.notes.iter().cloned());
     }

@@ -4,6 +4,7 @@
 //! second showing with the same random numbers has the same mean probability and no modulation; the
 //! difference of the two leaves out what the layer does at the onset, and most of the chance.
 
+use super::layers::trained;
 use super::subject::{Subject, everywhere};
 use super::subjects::Subjects;
 use super::susceptibility::relative_gain;
@@ -156,13 +157,14 @@ pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<Respons
     let mut table = Rows::new(
         "Response of each hidden layer to a modulated input",
         format!(
-            "Weights trained without leak, run with one time constant in all hidden layers. The probability \
+            "Weights trained {}, run with one time constant in all hidden layers. The probability \
              of an input spike is modulated, |x| (1 + a cos(2 pi f t)) / (1 + a) with a = {DEPTH}. Gain: the \
              relative modulation of the layer's population rate at the same frequency, over a; the rate \
              without modulation, from the same random numbers, is subtracted first. {images} images; \
              intervals (95 %) are over seeds. Theory: one neuron of each layer on the way, with the layer's \
              time constant and rate, driven by Poisson spikes of the layer's root-mean-square weight; pools \
-             change nothing."
+             change nothing.",
+            trained(subjects)
         ),
     );
     let Some(first) = subjects.reference.first() else { return Ok(table) };

@@ -1,5 +1,6 @@
 //! What the tables say, in sentences made by rule.
 
+use super::layers::trained;
 use super::readout::{CONTROL, skip};
 use super::split::Split;
 use super::subjects::Subjects;
@@ -51,7 +52,7 @@ pub fn rows(evidence: &Evidence) -> Rows<WhyRow> {
         table.rows.extend(of_layers(evidence, noise, stimulus));
     }
     table.rows.extend(of_colour(evidence));
-    table.rows.extend(of_response(evidence.responses));
+    table.rows.extend(of_response(evidence.responses, evidence.subjects.most_leak()));
     table
 }
 
@@ -65,38 +66,38 @@ fn points(mean: f64, low: Option<f64>, high: Option<f64>) -> String {
     }
 }
 
-fn of_contrast(contrast: &Contrast) -> String {
-    let interval = contrast.interval();
-    points(contrast.mean, interval.map(|i| i.low), interval.map(|i| i.high))
+/// A difference of accuracies in points, as a gain or, with `sign` -1, as a loss.
+fn of_contrast(contrast: &Contrast, sign: f64) -> String {
+    let ends = contrast.interval().map(|i| if sign < 0.0 { (-i.high, -i.low) } else { (i.low, i.high) });
+    points(sign * contrast.mean, ends.map(|ends| ends.0), ends.map(|ends| ends.1))
 }
 
-/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...".
-fn of_gain(split: &Split) -> Option<WhyRow> {
+/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...". Of a loss, all numbers
+/// are points lost.
+pub fn of_gain(split: &Split) -> Option<WhyRow> {
     let Stimulus::Noisy(noise, severity) = split.stimulus else { return None };
     let total = split.part(Part::Total)?;
+    let sure = total.interval().is_some_and(|i: Estimate| i.low > 0.0 || i.high < 0.0);
+    let sign = if sure && total.mean < 0.0 { -1.0 } else { 1.0 };
     let mut parts: Vec<(Part, &Contrast)> =
         split.parts.iter().filter(|(part, _)| *part != Part::Total).map(|(part, c)| (*part, c)).collect();
-    parts.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+    parts.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
     let said: Vec<String> = parts
         .iter()
         .enumerate()
         .map(|(i, (part, contrast))| {
-            format!("{}{} from {}", of_contrast(contrast), if i == 0 { " come" } else { "" }, part.words())
+            let come = if i == 0 { " come" } else { "" };
+            format!("{}{come} from {}", of_contrast(contrast, sign), part.words())
         })
         .collect();
     let (tau, place) = (split.tau, format!("under {} (severity {severity})", noise.words()));
-    let sure = |i: Estimate| i.low > 0.0 || i.high < 0.0;
-    let opening = match (total.mean >= 0.0, total.interval().is_some_and(sure)) {
-        (true, true) => format!("Of the {} points that tau {tau} gains {place}, ", of_contrast(total)),
-        (true, false) => {
-            format!("Tau {tau} gains {} points {place}, which may be chance: ", of_contrast(total))
-        }
-        (false, true) => format!("Tau {tau} loses accuracy {place}, by {} points: ", of_contrast(total)),
+    let change = of_contrast(total, sign);
+    let opening = match (total.mean >= 0.0, sure) {
+        (true, true) => format!("Of the {change} points that tau {tau} gains {place}, "),
+        (true, false) => format!("Tau {tau} gains {change} points {place}, which may be chance: "),
+        (false, true) => format!("Of the {change} points that tau {tau} loses {place}, "),
         (false, false) => {
-            format!(
-                "Tau {tau} changes accuracy {place} by {} points, which may be chance: ",
-                of_contrast(total)
-            )
+            format!("Tau {tau} changes accuracy {place} by {change} points, which may be chance: ")
         }
     };
     let sentence = format!("{opening}{}.", said.join(", "));
@@ -149,10 +150,12 @@ fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option
         Some(points(row.gain, row.low, row.high))
     };
     let sentence = format!(
-        "With no leak anywhere, a readout that skips its first {CONTROL} % of steps gains {} points under \
-         {}; a leaky readout (tau {tau}) gains {}, and one that leaks backward in time {}.",
-        of(skip(CONTROL, steps))?,
+        "In networks trained {} and run without leak in the hidden layers, a readout that skips its first \
+         {CONTROL} % of steps changes accuracy under {} by {} points; a leaky readout (tau {tau}) changes it \
+         by {}, and one that leaks backward in time by {}.",
+        trained(evidence.subjects),
         noise.words(),
+        of(skip(CONTROL, steps))?,
         of(Readout::Leaky(tau))?,
         of(Readout::Reversed(tau))?
     );
@@ -188,8 +191,8 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
     };
     let sentence = format!(
         "Leak in the hidden layers alone changes accuracy by {} points under white noise, and by {} under \
-         frozen noise that is equally hard. The control, without leak and with a readout that skips its first \
-         steps, changes it by {} and {}.",
+         frozen noise that is equally hard. The control, run without leak and with a readout that skips its \
+         first steps, changes it by {} and {}.",
         of(Colour::White, Place::Hidden)?,
         of(Colour::Frozen, Place::Hidden)?,
         of(Colour::White, Place::Control)?,
@@ -199,17 +202,29 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
 }
 
 /// How the deepest hidden layer follows the slowest and the fastest modulation, with the most leak and
-/// without.
-fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
+/// without. A layer that is silent with one of them has no rows for it.
+pub fn of_response(responses: &[ResponseRow], tau: Tau) -> Option<WhyRow> {
     let layer = &responses.last()?.layer;
     let own = || responses.iter().filter(|row| row.layer == *layer);
-    let (tau, none) = (own().map(|row| row.hidden).min()?, own().map(|row| row.hidden).max()?);
+    let row = |sentence| Some(WhyRow { topic: Topic::Response, noise: None, tau: Some(tau), sentence });
+    let silent = |hidden: Tau| own().all(|row| row.hidden != hidden);
+    for (hidden, words) in [(tau, format!("With tau {tau}")), (Tau::INFINITE, "Without leak".to_owned())] {
+        if silent(hidden) {
+            return row(format!(
+                "{words} in the hidden layers, {layer} is silent, so how it follows an input that is \
+                 modulated in time cannot be compared."
+            ));
+        }
+    }
     let ends = |tau: Tau| {
         let of_tau = || own().filter(move |row| row.hidden == tau);
         let by_frequency = |a: &&ResponseRow, b: &&ResponseRow| a.frequency.total_cmp(&b.frequency);
         Some((of_tau().min_by(by_frequency)?, of_tau().max_by(by_frequency)?))
     };
-    let ((slow, fast), (slow_none, fast_none)) = (ends(tau)?, ends(none)?);
+    let ((slow, fast), (slow_none, fast_none)) = (ends(tau)?, ends(Tau::INFINITE)?);
+    if slow.frequency == fast.frequency {
+        return None;
+    }
     let passed = |slow: &ResponseRow, fast: &ResponseRow| {
         (slow.gain > 0.0).then(|| format!("{:.0} %", 100.0 * fast.gain / slow.gain))
     };
@@ -217,7 +232,7 @@ fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
     let predicted = theory.map_or_else(String::new, |(slow, fast)| {
         format!("; the theory of one neuron predicts {:.0} % with leak", 100.0 * fast / slow)
     });
-    let sentence = format!(
+    row(format!(
         "Measured directly, with an input that is modulated in time: the response of {layer} to the fastest \
          modulation ({} cycles/step) is {} of that to the slowest ({}) with tau {tau} in the hidden layers, \
          and {} without leak{predicted}.",
@@ -225,8 +240,7 @@ fn of_response(responses: &[ResponseRow]) -> Option<WhyRow> {
         passed(slow, fast)?,
         thousandths(slow.frequency),
         passed(slow_none, fast_none)?,
-    );
-    Some(WhyRow { topic: Topic::Response, noise: None, tau: Some(tau), sentence })
+    ))
 }
 
 /// A frequency as it is written in a sentence.
@@ -251,17 +265,20 @@ pub fn explanation(claims: &[ClaimRow]) -> Option<WhyRow> {
     } else {
         "that is not settled"
     };
-    let noises = if all == 1 { "noise" } else { "noises" };
+    let words = |verdict: Verdict| match verdict {
+        Verdict::Holds => "holds",
+        Verdict::DoesNotHold => "does not hold",
+        Verdict::NotEnoughEvidence => "is undecided",
+    };
+    let first = match hidden[..] {
+        [one] => words(one).to_owned(),
+        _ => format!("holds for {holds} of {all} noises and does not hold for {refuted}"),
+    };
     let sentence = format!(
         "The paper explains robustness by low-pass filtering in the neurons. If so, the gain needs leak in the \
          hidden layers while the network runs (W1), and it vanishes as noise becomes slow, more than in a \
-         control without leak (W4). Here, W1 holds for {holds} of {all} {noises} and does not hold for \
-         {refuted}, and W4 {}: {conclusion} for these networks and images.",
-        match slow {
-            Verdict::Holds => "holds",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::NotEnoughEvidence => "is undecided",
-        }
+         control without leak (W4). Here, W1 {first}, and W4 {}: {conclusion} for these networks and images.",
+        words(slow)
     );
     Some(WhyRow { topic: Topic::Explanation, noise: None, tau: None, sentence })
 }

@@ -1,6 +1,7 @@
 //! Readouts without leak, and accuracy as time goes on: all from the recorded output signal.
 
 use super::cell::Outcome;
+use super::layers::trained;
 use super::readout::{compared, over_time};
 use super::subject::everywhere;
 use super::subjects::{Panel, Subjects};
@@ -12,10 +13,14 @@ use leaklab_record::{Readout, Rows};
 /// The table of readouts of networks without leak in their hidden layers.
 pub fn readouts(subjects: &Subjects, panel: &Panel) -> Rows<WindowRow> {
     let mut table = Rows::new(
-        "Readouts of a network without leak",
-        "Weights trained without leak and run without leak in the hidden layers, read in different ways: tau \
-         X (early steps count less), reversed X (late steps count less), steps A-B (the plain sum of these \
-         steps). The gain is against the plain sum of all steps. Intervals (95 %) count seeds and images.",
+        "Readouts of a network run without leak",
+        format!(
+            "Weights trained {} and run without leak in the hidden layers, read in different ways: tau X \
+             (early steps count less), reversed X (late steps count less), steps A-B (the plain sum of these \
+             steps). The gain is relative to the plain sum of all steps. Intervals (95 %) count seeds and \
+             images.",
+            trained(subjects)
+        ),
     );
     let Some(first) = subjects.reference.first() else { return table };
     for &stimulus in &subjects.stimuli {
@@ -56,10 +61,10 @@ pub fn time(subjects: &Subjects, panel: &Panel) -> Rows<TimeRow> {
          the steps alone, of networks trained and run with the same time constant in their hidden layers. \
          Intervals (95 %) count seeds and images.",
     );
-    let trained = |tau: Tau| subjects.leaky.iter().find(|(own, _)| *own == tau).map(|(_, members)| members);
+    let of_tau = |tau: Tau| subjects.leaky.iter().find(|(own, _)| *own == tau).map(|(_, members)| members);
     let of_reference = subjects.reference.first().map_or(Tau::INFINITE, |subject| subject.trained);
     let mut groups: Vec<(Tau, _)> =
-        subjects.taus.iter().filter_map(|&tau| trained(tau).map(|members| (tau, members))).collect();
+        subjects.taus.iter().filter_map(|&tau| of_tau(tau).map(|members| (tau, members))).collect();
     groups.push((of_reference, &subjects.reference));
     for (tau, members) in groups {
         let Some(first) = members.first() else { continue };

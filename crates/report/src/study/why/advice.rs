@@ -5,7 +5,7 @@ use crate::study::chart;
 use crate::study::number;
 use crate::study::records::Study;
 use leaklab_record::tables::AdviceRow;
-use leaklab_record::{Readout, Tau};
+use leaklab_record::{Readout, Stimulus, Tau};
 
 fn tau(tau: Tau) -> String {
     if tau.leaks() { format!("τ = {tau}") } else { "no leak".to_owned() }
@@ -46,21 +46,34 @@ fn row(row: &AdviceRow) -> Html {
     )
 }
 
+/// A noise and its severity for an example of the command: one that the study tests.
+fn example(study: &Study, rows: &[AdviceRow]) -> (String, usize) {
+    let noisy = rows.iter().find_map(|row| match row.stimulus {
+        Stimulus::Noisy(noise, severity) => Some((noise.to_string(), severity)),
+        Stimulus::Clean => None,
+    });
+    let any = if study.recorded { "background/channel" } else { "gaussian/pixel" };
+    noisy.unwrap_or((any.to_owned(), 5))
+}
+
 /// The table of advice; nothing where the study did not ask why.
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
+    let (noise, severity) = example(study, &table.rows);
     Html::fill(
         "{}<div class=\"scroll\"><table class=\"stack tall\"><thead><tr><th>Under</th><th>Trained with</th>\
          <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
          <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
          <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>With a budget of \
-         operations, for any noise and severity: <code>leaklab advise STUDY --noise gaussian/pixel --severity 5 \
+         operations, for any noise and severity: <code>leaklab advise STUDY --noise {} --severity {} \
          --synops-budget 200000</code>.</p></div>\n",
         &[
             &chart::table_heading("The most robust way to run these networks"),
             &body,
             &chart::small_print(table),
+            &noise,
+            &severity,
         ],
     )
 }

@@ -49,10 +49,12 @@ pub fn section(study: &Study) -> Option<Section> {
     }
     if !rest.is_empty() {
         let items = Html::join(rest.iter().map(|row| Html::fill("<li>{}</li>\n", &[&words(row)])));
+        let count =
+            if rest.len() == 1 { "a sentence".to_owned() } else { format!("{} sentences", rest.len()) };
         section.after.add(
-            "<details class=\"more\"><summary>The same in {} sentences, with every \
-             interval</summary>\n<ul class=\"prose\">\n{}</ul></details>\n",
-            &[&rest.len(), &items],
+            "<details class=\"more\"><summary>The same in {}, with every interval</summary>\n\
+             <ul class=\"prose\">\n{}</ul></details>\n",
+            &[&count, &items],
         );
     }
     if let Some(table) = &why.claims {

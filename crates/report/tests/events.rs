@@ -1,0 +1,136 @@
+//! The page of a study on recordings of an event camera, which are neither encoded nor made of pixels.
+
+mod synthetic;
+
+use leaklab_record::tables::AdviceRow;
+use leaklab_record::{Noise, Readout, Rows, Scenario, Stimulus, Tau};
+use leaklab_report::page::Section;
+use leaklab_report::study::{page, records::Study};
+use std::sync::LazyLock;
+use synthetic::Synthetic;
+
+/// A study, and one of its runs as a study of its own.
+fn read(made: &Synthetic) -> [Study; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    made.write(folder.path());
+    let run = folder.path().join("runs/tau-30_seed-1");
+    [Study::read(folder.path()).unwrap(), Study::read(&run).unwrap()]
+}
+
+// Written and read once.
+static IMAGES: LazyLock<[Study; 2]> = LazyLock::new(|| read(&Synthetic::default()));
+static EVENTS: LazyLock<[Study; 2]> = LazyLock::new(|| read(&Synthetic::events()));
+
+fn section(study: &Study, id: &str) -> Section {
+    page(study).sections.into_iter().find(|section| section.id == id).unwrap_or_else(|| panic!("no {id}"))
+}
+
+/// The text of a section, its captions included.
+fn words(section: &Section) -> String {
+    let captions = section.figures.iter().map(|figure| figure.caption.as_str());
+    std::iter::once(section.text.as_str()).chain(captions).chain([section.after.as_str()]).collect()
+}
+
+#[test]
+fn recordings_are_not_called_encoded() {
+    let ([images, _], [events, run]) = (&*IMAGES, &*EVENTS);
+    assert!(!images.recorded && events.recorded && run.recorded);
+    for (id, of_images, of_events) in [
+        ("input", "encoder and noise are drawn afresh", "need not be flat"),
+        ("robustness", "on the pixels before they become spikes", "on the spikes of a recording"),
+        ("critical-frequency", "Where a curve falls with frequency,", "own spectrum need not be flat"),
+        ("example", "encoded in the same input spikes", "The same test recording is shown"),
+    ] {
+        let [images, events] = [images, events].map(|study| words(&section(study, id)));
+        assert!(images.contains(of_images) && !images.contains(of_events), "{id}: {images}");
+        assert!(events.contains(of_events) && !events.contains(of_images), "{id}: {events}");
+    }
+    for id in ["input", "robustness", "tradeoff", "critical-frequency", "example"] {
+        let found = section(events, id);
+        assert!(!found.heading.contains("image") && !words(&found).contains("image"), "{id}");
+    }
+    assert!(section(run, "example").heading.starts_with("One recording"));
+}
+
+#[test]
+fn the_trade_off_names_the_noises_of_the_study() {
+    let text = |study: &Study| words(&section(study, "tradeoff"));
+    let events = text(&EVENTS[0]);
+    let of = "over severities 1 to 8 of background activity, loss of spikes and jitter of spike times.";
+    assert!(events.contains(of) && !events.contains("not there yet"), "{events}");
+    let mut study = IMAGES[0].clone();
+    let of = "of Gaussian noise on pixels, Gaussian noise on spikes, impulse noise on pixels and impulse \
+              noise on spikes.";
+    assert!(text(&study).contains(of), "{}", text(&study));
+    let rows = &mut study.compare.robustness.as_mut().unwrap().rows;
+    rows.retain(|row| (row.noise, row.scenario) == (Noise::Impulse, Scenario::Pixel));
+    let of = "over severities 1 to 8 of impulse noise on pixels.";
+    assert!(text(&study).contains(of), "{}", text(&study));
+}
+
+#[test]
+fn a_finished_study_without_noise_says_so() {
+    let mut study = IMAGES[0].clone();
+    (study.compare.robustness, study.compare.tradeoff) = (None, None);
+    assert!(words(&section(&study, "tradeoff")).contains("not there yet"));
+    study.settings.settings.insert("noise".to_owned(), toml::Value::Array(Vec::new()));
+    for id in ["robustness", "tradeoff"] {
+        let text = words(&section(&study, id));
+        assert!(text.contains("The study tests no noise") && !text.contains("not there yet"), "{text}");
+    }
+}
+
+#[test]
+fn the_picture_of_a_recording_counts_both_polarities() {
+    let mut study = EVENTS[1].clone();
+    let image = study.runs[0].tables.image.as_mut().unwrap();
+    image.rows.truncate(2);
+    let second = image.rows[1].clone();
+    image.rows.push(leaklab_record::tables::ImageRow { channel: 1, pixel: 0, ..second });
+    (image.rows[0].pixel, image.rows[1].pixel) = (1, 3);
+    let text = words(&section(&study, "example"));
+    // The busiest pixel is white, though its second polarity is silent.
+    assert!(text.contains("fill=\"rgb(85 85 85)\"") && text.contains("fill=\"rgb(255 255 255)\""), "{text}");
+}
+
+#[test]
+fn advice_suggests_a_noise_that_recordings_can_have() {
+    let advice = |stimulus: Stimulus| AdviceRow {
+        stimulus,
+        budget: None,
+        trained: Tau::INFINITE,
+        hidden: Tau::INFINITE,
+        readout: Readout::PLAIN,
+        chosen_accuracy: 0.8,
+        accuracy: 0.8,
+        low: None,
+        high: None,
+        gain: 0.0,
+        gain_low: None,
+        gain_high: None,
+        synops: 1e6,
+        synops_ratio: 1.0,
+        spike_rate: 0.1,
+        candidates: 8,
+        seeds: 1,
+        images: 100,
+    };
+    let command = |study: &Study, stimulus: Stimulus| {
+        let mut study = study.clone();
+        let mut table = Rows::new("Advice", "");
+        table.rows.push(advice(stimulus));
+        study.compare.why.advice = Some(table);
+        let text = words(&section(&study, "tradeoff"));
+        let rest = &text[text.find("leaklab advise STUDY").expect("a command")..];
+        rest[..rest.find("</code>").unwrap()].to_owned()
+    };
+    let jitter = Stimulus::at("jitter/channel".parse().unwrap(), 3);
+    for (study, stimulus, expected) in [
+        (&EVENTS[0], jitter, "--noise jitter/channel --severity 3 "),
+        (&EVENTS[0], Stimulus::Clean, "--noise background/channel --severity 5 "),
+        (&IMAGES[0], Stimulus::Clean, "--noise gaussian/pixel --severity 5 "),
+    ] {
+        let command = command(study, stimulus);
+        assert!(command.contains(expected), "{command}");
+    }
+}
