@@ -1,13 +1,13 @@
 //! Every analysis as arrays, the comparison of runs, and the page.
 
 use crate::convert::columns;
-use crate::fault;
 use crate::network::leak_change;
-use crate::warn;
+use crate::{arguments, fault, polling_signals, warn};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
-use leaklab_lab::analysis::{self, Analysis, AnalysisError, Options, mechanism};
+use leaklab_lab::analysis::{self, Analysis, Options, mechanism};
 use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads as pool;
 use leaklab_record::{NoiseKey, RunFolder, StudyFolder, Table};
 use pyo3::prelude::*;
@@ -15,27 +15,39 @@ use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// Runs an analysis of a trained run and returns one of its tables as a dict of arrays, ready for
-/// ``pandas.DataFrame``.
+/// Runs an analysis of a trained run, or of a study, and returns its tables.
 ///
-/// ``name`` is an analysis (robustness, generalisation, activity, energy), one of the tables that an analysis leaves
-/// (robustness_summary, input_spectrum, critical_frequency, ...), or ``"all"`` or ``"mechanism"``, which return a dict
-/// of all their tables. All tables are written into the run's ``analysis`` folder; ``tables`` reads them. ``noise``
-/// lists noises to test besides those of the run's settings, such as ``["deletion/channel"]``.
+/// ``name`` is an analysis (robustness, generalisation, activity, energy) or one of the tables of an analysis
+/// (robustness_summary, input_spectrum, critical_frequency, ...); the table is returned as a dict of arrays,
+/// ready for ``pandas.DataFrame``. ``"all"`` and ``"mechanism"`` return a dict of all their tables.
+///
+/// ``run`` is the folder of a run. ``"mechanism"``, which finds out where robustness comes from, also accepts
+/// the folder of a study: its networks are run with each other's leaks, so that their differences can be
+/// explained.
+///
+/// All tables are written into the run's ``analysis`` folder, or into the study's ``compare`` folder;
+/// ``tables`` reads them. ``noise`` lists noises to test besides those of the settings, such as
+/// ``["deletion/channel"]``. ``images`` is the number of test images, if not all. Finished passes over the
+/// images are stored: after Ctrl-C, the same call continues.
 #[pyfunction]
-#[pyo3(signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None, tau=None,
-    layer_tau=None, readout_tau=None))]
+#[pyo3(
+    signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None,
+        tau=None, layer_tau=None, readout_tau=None),
+    text_signature = "(run, name, *, images=None, noise=(), best=False, data_dir=None, threads=None, \
+        tau=None, layer_tau=None, readout_tau=None)",
+)]
 #[allow(clippy::too_many_arguments)]
 pub fn analyse<'py>(
     py: Python<'py>,
     run: PathBuf,
     name: &str,
-    images: Option<usize>,
-    noise: Vec<String>,
+    #[pyo3(from_py_with = arguments::images)] images: Option<usize>,
+    #[pyo3(from_py_with = arguments::names)] noise: Vec<String>,
     best: bool,
     data_dir: Option<PathBuf>,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     tau: Option<f64>,
     layer_tau: Option<BTreeMap<String, f64>>,
     readout_tau: Option<f64>,
@@ -45,10 +57,8 @@ pub fn analyse<'py>(
     if why && !leak.is_empty() {
         return Err(fault("mechanism tries every leak itself; leave out tau, layer_tau and readout_tau"));
     }
-    if images == Some(0) {
-        return Err(fault("images is 0; at least 1 is expected"));
-    }
-    let noise = noise.iter().map(|name| name.parse().map_err(fault)).collect::<PyResult<Vec<NoiseKey>>>()?;
+    let named = |name: &String| name.parse().map_err(|e| fault(format!("noise is '{name}': {e}")));
+    let noise = noise.iter().map(named).collect::<PyResult<Vec<NoiseKey>>>()?;
     let chosen: Vec<Analysis> = match (name, Analysis::of_table(name)) {
         ("all", _) => Analysis::ALL.into(),
         ("mechanism", _) => Vec::new(),
@@ -56,26 +66,35 @@ pub fn analyse<'py>(
         (_, None) => vec![name.parse::<Analysis>().map_err(fault)?],
     };
     let weights = if best { Weights::Best } else { Weights::Last };
-    if let Some(notice) = py.detach(|| TrainedRun::open(&run, weights)).map_err(fault)?.notice {
-        warn(py, &notice)?;
+    let study = study_at(&run);
+    match &study {
+        Some(_) if !why => {
+            let only =
+                "a study as a whole has the analysis mechanism only; give the folder of one of its runs";
+            return Err(fault(format!("{}: {only}", run.display())));
+        }
+        Some(_) => {}
+        None => {
+            if let Some(notice) = py.detach(|| TrainedRun::open(&run, weights)).map_err(fault)?.notice {
+                warn(py, &notice)?;
+            }
+        }
     }
-    let mut interrupted = None;
-    let made = py.detach(|| -> PyResult<_> {
-        let pool = Arc::new(pool(threads).map_err(fault)?);
+    let pool = Arc::new(pool(threads).map_err(fault)?);
+    let made = polling_signals(py, |stopped| -> PyResult<Vec<Table>> {
         let options = Options { images, noise, weights, leak, data_dir, pool, isa: Isa::best() };
-        let report = &mut |_: &analysis::Advance| {
-            interrupted = Python::attach(|py| py.check_signals()).err();
-            interrupted.is_none()
-        };
-        Ok(match why {
-            true => mechanism::run(&run, &options, report),
-            false => analysis::analyse(&run, &chosen, &options, report),
-        })
-    })?;
-    let made = match (made, interrupted) {
-        (Err(AnalysisError::Interrupted), Some(error)) => return Err(error),
-        (made, _) => made.map_err(fault)?,
-    };
+        let report = &mut |_: &analysis::Advance| !stopped.load(Ordering::Relaxed);
+        match &study {
+            Some(study) => {
+                let Members { runs, baseline } = members(std::slice::from_ref(&run)).map_err(fault)?;
+                let _lock = study.lock().map_err(fault)?;
+                mechanism::study(&runs, baseline.as_deref(), &study.compare(), &options, report)
+            }
+            None if why => mechanism::run(&run, &options, report),
+            None => analysis::analyse(&run, &chosen, &options, report),
+        }
+        .map_err(fault)
+    })??;
     if why || name == "all" {
         return dict_of(py, &made);
     }
@@ -86,6 +105,11 @@ pub fn analyse<'py>(
             Err(fault(format!("analysis '{name}' has the tables {}; name one of them", names.join(", "))))
         }
     }
+}
+
+/// The study in a folder, if there is one.
+fn study_at(folder: &Path) -> Option<StudyFolder> {
+    Some(StudyFolder::at(folder)).filter(|study| study.exists() && !RunFolder::at(folder).exists())
 }
 
 /// Tables by their names.
@@ -113,51 +137,47 @@ fn read_all<'py>(py: Python<'py>, folder: &Path) -> PyResult<Bound<'py, PyDict>>
     dict_of(py, &tables)
 }
 
-/// Every table of a run (in its ``analysis`` folder) or of a study (in ``compare``): a dict of dicts of arrays, by the
-/// tables' names.
+/// Every table of a run (in its ``analysis`` folder) or of a study (in ``compare``): a dict of dicts of
+/// arrays, by the tables' names.
 #[pyfunction]
+#[pyo3(signature = (run))]
 pub fn tables(py: Python<'_>, run: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let study = StudyFolder::at(&run);
-    let is_study = !RunFolder::at(&run).exists() && study.exists();
-    let folder = if is_study { study.compare() } else { RunFolder::open(&run).map_err(fault)?.analysis() };
+    let folder = match study_at(&run) {
+        Some(study) => study.compare(),
+        None => RunFolder::open(&run).map_err(fault)?.analysis(),
+    };
     read_all(py, &folder)
 }
 
-/// Puts several analysed runs side by side and judges the paper's claims; returns all tables.
+/// Compares several analysed runs and judges the paper's claims; returns all tables.
 ///
-/// ``runs`` are folders of runs, or the folder of a study. The tables are written into ``out``; a study's into its
-/// ``compare`` folder if that is not given. ``baseline`` names the condition that others are compared with.
+/// ``runs`` are folders of runs, or the folder of a study. The tables are written into ``out``; those of a
+/// study into its ``compare`` folder if that is not given. ``baseline`` names the condition that others are
+/// compared with; the study's own, or the one with the least leak, if not given.
 #[pyfunction]
 #[pyo3(signature = (runs, out=None, *, baseline=None))]
 pub fn compare<'py>(
     py: Python<'py>,
     runs: &Bound<'py, PyAny>,
     out: Option<PathBuf>,
-    baseline: Option<&str>,
+    baseline: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given: Vec<PathBuf> = match runs.extract::<PathBuf>() {
         Ok(one) => vec![one],
         Err(_) => runs.extract().map_err(|_| fault("runs must be a folder or a list of folders"))?,
     };
-    let mut folders = Vec::new();
-    for path in &given {
-        let study = StudyFolder::at(path);
-        if RunFolder::at(path).exists() || !study.runs().is_dir() {
-            folders.push(path.clone());
-            continue;
-        }
-        let mut found: Vec<PathBuf> =
-            std::fs::read_dir(study.runs())?.flatten().map(|entry| entry.path()).collect();
-        found.retain(|run| RunFolder::at(run).exists());
-        found.sort();
-        folders.append(&mut found);
+    for folder in given.iter().filter(|folder| study_at(folder).is_none()) {
+        RunFolder::open(folder).map_err(fault)?;
     }
-    let of_study = || match &given[..] {
-        [one] if StudyFolder::at(one).exists() => Some(StudyFolder::at(one).compare()),
+    let of_study = match &given[..] {
+        [one] => study_at(one).map(|study| study.compare()),
         _ => None,
     };
-    let out = out.or_else(of_study).ok_or_else(|| fault("say where the tables go with out="))?;
-    let tables = py.detach(|| compare_folders(&folders, baseline, &out)).map_err(fault)?;
+    let out = out.or(of_study).ok_or_else(|| fault("say where the tables go with out="))?;
+    let tables = py.detach(|| -> PyResult<Vec<Table>> {
+        let Members { runs, baseline: own } = members(&given).map_err(fault)?;
+        compare_folders(&runs, baseline.or(own).as_deref(), &out).map_err(fault)
+    })?;
     dict_of(py, &tables)
 }
 

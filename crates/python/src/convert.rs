@@ -3,7 +3,7 @@
 use crate::fault;
 use leaklab_record::{Cell, Table};
 use numpy::ndarray::{ArrayD, IxDyn};
-use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
+use numpy::{AllowTypeChange, Element, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLikeDyn};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -31,7 +31,8 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
         return Ok(toml::Value::Boolean(value.extract()?));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(toml::Value::Integer(value.extract()?));
+        let number = value.extract().map_err(|_| fault(format!("{key} is {value}, beyond 64 bits")))?;
+        return Ok(toml::Value::Integer(number));
     }
     if value.is_instance_of::<PyFloat>() {
         return Ok(toml::Value::Float(value.extract()?));
@@ -41,7 +42,7 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
     }
     if let Ok(dict) = value.cast::<PyDict>() {
         let pairs = dict.iter().map(|(name, value)| {
-            let name: String = name.extract()?;
+            let name = key_name(&name)?;
             let value = nested_setting(&format!("{key}.{name}"), &value, deeper)?;
             Ok((name, value))
         });
@@ -68,6 +69,40 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
             Err(fault(format!("{key} is a {kind}; a number, a text, true or false, or a list is expected")))
         }
     }
+}
+
+/// The name of a setting.
+pub fn key_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
+    key.extract().map_err(|_| fault(format!("the name of a setting is a text, and {key} is none")))
+}
+
+/// A value as NumPy's array of real numbers; texts, complex numbers and lists of unequal rows are refused.
+pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let read = value.py().import("numpy")?.call_method1("asarray", (value,));
+    let array = read.map_err(|error| {
+        let reason = error.value(value.py());
+        fault(format!("{name} cannot be read as an array of numbers: {reason}"))
+    })?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    if !["b", "i", "u", "f", "O"].contains(&kind.as_str()) {
+        let found = array.getattr("dtype")?;
+        return Err(fault(format!("{name} cannot be read as an array of numbers: its type is {found}")));
+    }
+    Ok(array)
+}
+
+/// Real numbers of any kind as an array; read where they are if they are of the type `T`.
+pub fn numbers<'py, T>(
+    name: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<PyArrayLikeDyn<'py, T, AllowTypeChange>>
+where
+    T: Element,
+    for<'a> PyArrayLikeDyn<'py, T, AllowTypeChange>: FromPyObject<'a, 'py>,
+{
+    let array = real_array(name, value)?;
+    let refused = || fault(format!("{name} cannot be read as an array of numbers: its objects are none"));
+    array.extract().map_err(|_| refused())
 }
 
 /// A row of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
@@ -111,32 +146,51 @@ pub fn object<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound
     }
 }
 
+/// The number of a cell of a column that has a unit: time constants are written as words, of which `inf` is
+/// one.
+fn quantity(cell: &Cell, unit: &str) -> Option<f64> {
+    match cell {
+        Cell::Text(text) if !unit.is_empty() => text.parse().ok(),
+        Cell::Text(_) | Cell::Integer(_) | Cell::Number(_) | Cell::Empty => cell.number(),
+    }
+}
+
+/// A cell as a Python value.
+pub fn value<'py>(py: Python<'py>, cell: &Cell, unit: &str) -> PyResult<Bound<'py, PyAny>> {
+    match (cell, quantity(cell, unit)) {
+        (Cell::Empty, _) => Ok(py.None().into_bound(py)),
+        (Cell::Integer(n), _) => n.into_bound_py_any(py),
+        (Cell::Number(_) | Cell::Text(_), Some(x)) => x.into_bound_py_any(py),
+        (Cell::Number(x), None) => x.into_bound_py_any(py),
+        (Cell::Text(text), None) => text.into_bound_py_any(py),
+    }
+}
+
 /// A table as a dict of arrays, one per column: int64 where all are whole numbers, float64 (NaN where empty)
 /// where all are numbers, else texts.
 pub fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (index, column) in table.columns.iter().enumerate() {
         let cells: Vec<&Cell> = table.rows.iter().map(|row| &row[index]).collect();
-        let whole = cells.iter().all(|cell| matches!(cell, Cell::Integer(_)));
-        let text = cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
-        let values = if text {
-            let items: Vec<Bound<'py, PyAny>> = cells
-                .iter()
-                .map(|cell| match cell {
-                    Cell::Text(text) => Ok(PyString::new(py, text).into_any()),
-                    Cell::Integer(n) => Ok(PyString::new(py, &n.to_string()).into_any()),
-                    Cell::Number(x) => Ok(PyString::new(py, &x.to_string()).into_any()),
-                    Cell::Empty => Ok(py.None().into_bound(py)),
-                })
-                .collect::<PyResult<_>>()?;
-            py.import("numpy")?.call_method1("array", (items, "object"))?
-        } else if whole && !cells.is_empty() {
-            let values =
-                cells.iter().filter_map(|cell| if let Cell::Integer(n) = cell { Some(*n) } else { None });
-            PyArray1::from_iter(py, values.collect::<Vec<_>>()).into_any()
+        let whole = |cell: &&Cell| if let Cell::Integer(n) = **cell { Some(n) } else { None };
+        let number = |cell: &&Cell| match quantity(cell, &column.unit) {
+            None if **cell == Cell::Empty => Some(f64::NAN),
+            number => number,
+        };
+        let all_whole = cells.iter().map(whole).collect::<Option<Vec<i64>>>().filter(|all| !all.is_empty());
+        let values = if let Some(values) = all_whole {
+            PyArray1::from_vec(py, values).into_any()
+        } else if let Some(values) = cells.iter().map(number).collect::<Option<Vec<f64>>>() {
+            PyArray1::from_vec(py, values).into_any()
         } else {
-            let values = cells.iter().map(|cell| cell.number().unwrap_or(f64::NAN));
-            PyArray1::from_iter(py, values.collect::<Vec<_>>()).into_any()
+            let text = |cell: &&Cell| match cell {
+                Cell::Text(text) => PyString::new(py, text).into_any(),
+                Cell::Integer(n) => PyString::new(py, &n.to_string()).into_any(),
+                Cell::Number(x) => PyString::new(py, &x.to_string()).into_any(),
+                Cell::Empty => py.None().into_bound(py),
+            };
+            let items: Vec<Bound<'py, PyAny>> = cells.iter().map(text).collect();
+            py.import("numpy")?.call_method1("array", (items, "object"))?
         };
         dict.set_item(&column.name, values)?;
     }

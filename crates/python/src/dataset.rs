@@ -1,22 +1,24 @@
 //! Data sets: built-in ones by name, and one's own from arrays.
 
-use crate::convert::{array, whole_numbers};
-use crate::encode::MOST_STEPS;
-use crate::fault;
+use crate::convert::{array, numbers, real_array, whole_numbers};
+use crate::{arguments, fault};
 use leaklab_engine::Shape;
 use leaklab_lab::data::arrays::{self, Part, Values};
 use leaklab_lab::data::{self, Binning, Limits, Split};
-use numpy::{AllowTypeChange, PyArray1, PyArrayDyn, PyArrayLikeDyn, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArrayDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::path::PathBuf;
 
 /// Images or recordings of events, and labels.
 ///
-/// ``load_dataset`` makes one by name, ``Dataset.from_arrays`` from arrays. It can stand for the name of a data set in
-/// the settings of ``train`` and ``study``, and be given to ``evaluate``.
+/// ``load_dataset`` makes one by name, ``Dataset.from_arrays`` from arrays. It can stand for the name of a
+/// data set in the settings of ``train`` and ``study``, and be given to ``evaluate``.
 #[pyclass(frozen, module = "leaklab")]
 pub struct Dataset {
     pub(crate) data: data::Dataset,
+    /// How recordings were divided into steps.
+    pub(crate) binning: Option<Binning>,
 }
 
 impl Dataset {
@@ -34,12 +36,12 @@ impl Dataset {
 
 /// An array's shape and values: bytes as they are, other numbers as float64.
 fn values(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Values)> {
+    let given = &real_array(name, given)?;
     if let Ok(bytes) = given.extract::<PyReadonlyArrayDyn<'_, u8>>() {
         let view = bytes.as_array();
         return Ok((view.shape().to_vec(), Values::Bytes(view.iter().copied().collect())));
     }
-    let numbers: PyArrayLikeDyn<'_, f64, AllowTypeChange> =
-        given.extract().map_err(|_| fault(format!("{name} are not an array of numbers")))?;
+    let numbers = numbers::<f64>(name, given)?;
     let view = numbers.as_array();
     Ok((view.shape().to_vec(), Values::Numbers(view.iter().copied().collect())))
 }
@@ -54,13 +56,15 @@ fn part(which: &str, images: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>) -> Py
 impl Dataset {
     /// A data set of arrays.
     ///
-    /// Images are ``[N, C, H, W]``, ``[N, H, W]``, or features ``[N, F]``, which are an image of one row: a network
-    /// for 13 features begins with ``1x1x13``. uint8 arrays are pixels as they are. Other numbers are scaled to 0 to
-    /// 255: from the smallest to the largest training value, each feature by its own for ``[N, F]``; test values beyond
-    /// are cut off. Without test arrays every fifth image of a class is for testing. The same arrays in an .npz file
-    /// (``numpy.savez``, names as the arguments here) are the data set ``"npz"`` of the program, with the same bits.
+    /// Images are ``[N, C, H, W]``, ``[N, H, W]``, or features ``[N, F]``, which are an image of one row: a
+    /// network for 13 features begins with ``1x1x13``. uint8 arrays are pixels as they are. Other numbers are
+    /// scaled to 0 to 255: from the smallest to the largest training value, each feature by its own for ``[N,
+    /// F]``; test values beyond are cut off. Without test arrays every fifth image of a class is for testing.
+    /// The same arrays in an .npz file (``numpy.savez``, names as the arguments here) are the data set
+    /// ``"npz"`` of the program, with the same bits.
     #[staticmethod]
-    #[pyo3(signature = (train_images, train_labels, test_images=None, test_labels=None, *, class_names=None, name="data"))]
+    #[pyo3(signature = (train_images, train_labels, test_images=None, test_labels=None, *,
+        class_names=None, name="data"))]
     fn from_arrays(
         py: Python<'_>,
         train_images: &Bound<'_, PyAny>,
@@ -81,7 +85,7 @@ impl Dataset {
         };
         let name = if name == "data" { "npz".to_owned() } else { format!("npz:{name}") };
         let data = py.detach(|| arrays::dataset(&name, train, test, class_names)).map_err(fault)?;
-        Ok(Dataset { data })
+        Ok(Dataset { data, binning: None })
     }
 
     /// Writes the data set as an .npz file, which the program reads as the data set ``npz``.
@@ -150,23 +154,34 @@ impl Dataset {
         PyArray1::from_slice(py, &self.data.test.samples)
     }
 
-    /// Spikes of recordings, uint8 ``[T, N, C, H, W]``, as ``Network.forward`` takes them; of the test recordings, or
-    /// of those to train on. ``indices`` are all if not given.
+    /// Spikes of recordings, uint8 ``[T, N, C, H, W]``, as ``Network.forward`` takes them; of the test
+    /// recordings, or of those to train on. ``indices`` are all if not given.
     #[pyo3(signature = (indices=None, *, train=false))]
     fn recordings<'py>(
         &self,
         py: Python<'py>,
-        indices: Option<Vec<usize>>,
+        indices: Option<Bound<'py, PyAny>>,
         train: bool,
     ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
         let split = if train { &self.data.train } else { &self.data.test };
         let recordings = split
             .recordings()
             .ok_or_else(|| fault(format!("data set {} holds images, not recordings", self.data.name)))?;
-        let indices = indices.unwrap_or_else(|| (0..split.len()).collect());
-        if let Some(index) = indices.iter().find(|&&index| index >= split.len()) {
-            return Err(fault(format!("there is no recording {index}; there are {}", split.len())));
-        }
+        let indices: Vec<usize> = match indices {
+            None => (0..split.len()).collect(),
+            Some(indices) => whole_numbers("indices", &indices)?
+                .into_iter()
+                .map(|index| {
+                    let place = usize::try_from(index).ok().filter(|&place| place < split.len());
+                    place.ok_or_else(|| {
+                        fault(format!(
+                            "there is no recording {index}; there are {}, counted from 0",
+                            split.len()
+                        ))
+                    })
+                })
+                .collect::<PyResult<_>>()?,
+        };
         let (steps, size) = (recordings.steps(), self.data.shape.neurons());
         let bytes = [steps, indices.len(), size].iter().fold(1u64, |n, &m| n.saturating_mul(m as u64));
         let what = format!("the spikes of {} recordings", indices.len());
@@ -181,6 +196,38 @@ impl Dataset {
         Ok(array(py, &[steps, indices.len(), channels, height, width], values))
     }
 
+    /// Images are pickled; recordings are loaded by name.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.data.has_events() {
+            return Err(fault(format!(
+                "recordings cannot be pickled; pickle the name of data set {} and load it again",
+                this.data.name
+            )));
+        }
+        let restore = slf.get_type().getattr("_restore")?;
+        let train = (this.train_images(py)?, this.train_labels(py), this.train_samples(py));
+        let test = (this.test_images(py)?, this.test_labels(py), this.test_samples(py));
+        (restore, (this.name(), this.class_names(), train, test)).into_pyobject(py)
+    }
+
+    /// A pickled data set.
+    #[staticmethod]
+    fn _restore(
+        name: &str,
+        class_names: Vec<String>,
+        train: [Bound<'_, PyAny>; 3],
+        test: [Bound<'_, PyAny>; 3],
+    ) -> PyResult<Self> {
+        let part = |which: &str, [images, labels, samples]: &[Bound<'_, PyAny>; 3]| {
+            let samples: Vec<u32> = samples.call_method0("tolist")?.extract()?;
+            Ok::<_, PyErr>(Part { samples: Some(samples), ..part(which, images, labels)? })
+        };
+        let (train, test) = (part("train", &train)?, part("test", &test)?);
+        let data = arrays::dataset(name, train, Some(test), Some(class_names)).map_err(fault)?;
+        Ok(Dataset { data, binning: None })
+    }
+
     fn __repr__(&self) -> String {
         let Shape { channels, height, width } = self.data.shape;
         let (train, test) = (self.data.train.len(), self.data.test.len());
@@ -188,40 +235,41 @@ impl Dataset {
     }
 }
 
-/// Loads a data set by name; ``digits`` and ``digits-events`` need no files. Limits keep so many images,
-/// class-balanced, chosen by ``seed``. Recordings of events are cut into ``time_steps`` steps of ``step_us``
-/// microseconds, or into equal parts if that is not given; squares of ``downsample`` pixels a side become one.
+/// Loads a data set by name; ``digits`` and ``digits-events`` need no files. ``train_limit`` and
+/// ``test_limit`` keep that many images, class-balanced, chosen by ``seed``. Recordings of events are divided
+/// into ``time_steps`` steps of ``step_us`` microseconds, or into equal parts if that is not given; squares
+/// of ``downsample`` pixels a side become one pixel. These three are for recordings only: images are encoded
+/// later.
 #[pyfunction]
-#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=100, step_us=None,
-    downsample=1))]
+#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=100,
+    step_us=None, downsample=1))]
 #[allow(clippy::too_many_arguments)]
 pub fn load_dataset(
     py: Python<'_>,
     name: &str,
     data_dir: Option<PathBuf>,
-    train_limit: Option<usize>,
-    test_limit: Option<usize>,
-    seed: u64,
-    time_steps: usize,
-    step_us: Option<u64>,
-    downsample: usize,
+    #[pyo3(from_py_with = arguments::train_limit)] train_limit: Option<usize>,
+    #[pyo3(from_py_with = arguments::test_limit)] test_limit: Option<usize>,
+    #[pyo3(from_py_with = arguments::seed)] seed: u64,
+    #[pyo3(from_py_with = arguments::time_steps)] time_steps: usize,
+    #[pyo3(from_py_with = arguments::step_us)] step_us: Option<u64>,
+    #[pyo3(from_py_with = arguments::downsample)] downsample: usize,
 ) -> PyResult<Dataset> {
     let limits = Limits { train: train_limit, test: test_limit, seed, ..Limits::NONE };
-    if !(1..=MOST_STEPS).contains(&time_steps) {
-        return Err(fault(format!(
-            "time_steps is {time_steps}; a whole number from 1 to {MOST_STEPS} is expected"
-        )));
-    }
-    if step_us == Some(0) || downsample == 0 {
-        return Err(fault("step_us and downsample must be 1 or more"));
-    }
     let binning = Binning { time_steps, step_us, downsample };
-    let data = py
-        .detach(|| {
-            let mut data = data::load_complete(name, data_dir.as_deref(), &binning)?;
-            limits.apply(&mut data)?;
-            Ok::<_, data::DataError>(data)
-        })
-        .map_err(fault)?;
-    Ok(Dataset { data })
+    let mut data = py.detach(|| data::load_complete(name, data_dir.as_deref(), &binning)).map_err(fault)?;
+    let binning = Some(binning).filter(|_| data.has_events());
+    if binning.is_none() {
+        let default = Binning::default();
+        let given = [
+            ("time_steps", time_steps != default.time_steps),
+            ("step_us", step_us != default.step_us),
+            ("downsample", downsample != default.downsample),
+        ];
+        if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(fault(format!("{argument} is for recordings, and data set {name} has images")));
+        }
+    }
+    limits.apply(&mut data).map_err(fault)?;
+    Ok(Dataset { data, binning })
 }

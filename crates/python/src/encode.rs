@@ -1,52 +1,44 @@
 //! The encoder over arrays.
 
-use crate::convert::{array, whole_numbers};
+use crate::convert::{array, numbers, real_array, whole_numbers};
 use crate::noise::noise_setting;
-use crate::{fault, without_gil};
+use crate::{arguments, fault, without_gil};
 use leaklab_engine::encode::{Encoder, Encoding, encode as encode_image};
 use leaklab_engine::{Input, Isa, Shape};
 use leaklab_lab::data::Normaliser;
 use leaklab_lab::memory;
-use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn, PyReadonlyArrayDyn};
+use numpy::{PyArrayDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-/// The engine counts steps in 16 bits.
-pub const MOST_STEPS: usize = u16::MAX as usize;
-
 /// Images as spikes, float32 ``[T, N, C, H, W]``.
 ///
-/// ``images`` are uint8 ``[N, C, H, W]``, normalised image by image here (mean removed, divided by the
-/// largest magnitude), or floats in [-1, 1] that are encoded as they are. Every random number is a function
-/// of ``seed``,
-/// ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a presentation can be made
-/// again.
-/// ``noise`` (``leaklab data show --help`` lists them) acts in a ``scenario`` (pixel or
-/// channel) at a ``severity`` from 0 to 8, or at a ``level`` of its own scale.
+/// ``images`` are uint8 ``[N, C, H, W]``, which are normalised here image by image (mean removed, divided by
+/// the largest magnitude), or floats in [-1, 1], which are encoded as they are. Every random number is a
+/// function of ``seed``, ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a
+/// presentation can be repeated. ``noise`` (``leaklab.Noise`` lists them) acts in a ``scenario``, pixel or
+/// channel (the noise's first if not given), at a ``severity`` from 0 to 8, or at a ``level`` on its own
+/// scale.
 #[pyfunction]
-#[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None, severity=None, level=None, epoch=0, samples=None))]
+#[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None,
+    severity=None, level=None, epoch=0, samples=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn encode<'py>(
     py: Python<'py>,
     images: &Bound<'py, PyAny>,
-    time_steps: usize,
-    seed: u64,
+    #[pyo3(from_py_with = arguments::time_steps)] time_steps: usize,
+    #[pyo3(from_py_with = arguments::seed)] seed: u64,
     encoder: &str,
     noise: Option<&str>,
     scenario: Option<&str>,
-    severity: Option<usize>,
+    #[pyo3(from_py_with = arguments::severity)] severity: Option<usize>,
     level: Option<f32>,
-    epoch: u32,
+    #[pyo3(from_py_with = arguments::epoch)] epoch: u32,
     samples: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
     let encoder: Encoder = encoder.parse().map_err(fault)?;
     let noise = noise_setting(noise, scenario, severity, level)?;
-    if !(1..=MOST_STEPS).contains(&time_steps) {
-        return Err(fault(format!(
-            "time_steps is {time_steps}; a whole number from 1 to {MOST_STEPS} is expected"
-        )));
-    }
-    let (dimensions, pixels) = normalised(images)?;
+    let (dimensions, pixels) = normalised("images", images, &Normaliser::PER_IMAGE)?;
     let &[count, channels, height, width] = &dimensions[..] else {
         return Err(fault(format!("images have shape {dimensions:?}; [N, C, H, W] is expected")));
     };
@@ -101,8 +93,14 @@ pub fn encode<'py>(
     Ok(array(py, &[time_steps, count, channels, height, width], values))
 }
 
-/// Shape and values in [-1, 1] of images.
-pub fn normalised(images: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
+/// Shape and values in [-1, 1] of images: bytes are normalised, floats taken as they are. An image of bytes
+/// must have as many channels as the normaliser is for.
+pub fn normalised(
+    name: &str,
+    images: &Bound<'_, PyAny>,
+    normaliser: &Normaliser,
+) -> PyResult<(Vec<usize>, Vec<f32>)> {
+    let images = &real_array(name, images)?;
     if let Ok(bytes) = images.extract::<PyReadonlyArrayDyn<'_, u8>>() {
         let view = bytes.as_array();
         let dimensions = view.shape().to_vec();
@@ -112,18 +110,17 @@ pub fn normalised(images: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)>
             let shape = Shape { channels, height, width };
             let size = shape.neurons().max(1);
             for (image, out) in bytes.chunks_exact(size).zip(values.chunks_exact_mut(size)) {
-                Normaliser::PER_IMAGE.apply(image, shape, out);
+                normaliser.apply(image, shape, out);
             }
         }
         return Ok((dimensions, values));
     }
-    let floats: PyArrayLikeDyn<'_, f32, AllowTypeChange> =
-        images.extract().map_err(|_| fault("images are not an array of numbers"))?;
+    let floats = numbers::<f32>(name, images)?;
     let view = floats.as_array();
     let values: Vec<f32> = view.iter().copied().collect();
     match values.iter().position(|x| !(-1.0..=1.0).contains(x)) {
         Some(at) => Err(fault(format!(
-            "element {at} of the images is {}; floats must be in [-1, 1] (raw pixels are uint8)",
+            "element {at} of {name} is {}; pixels are of type uint8, or numbers in [-1, 1]",
             values[at]
         ))),
         None => Ok((view.shape().to_vec(), values)),

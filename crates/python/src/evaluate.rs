@@ -1,28 +1,28 @@
 //! How good a network is: a trained run on its own test set, or any network on any images.
 
-use crate::convert::{object, whole_numbers};
+use crate::convert::{numbers, object, real_array, whole_numbers};
 use crate::dataset::Dataset;
-use crate::encode::{MOST_STEPS, normalised};
-use crate::fault;
-use crate::forward::Batch;
+use crate::encode::normalised;
+use crate::forward::{Batch, unwind_if};
 use crate::network::{Network, leak_change};
 use crate::noise::{named_noise, noise_setting};
-use crate::warn;
+use crate::{arguments, fault, polling_signals, warn};
 use leaklab_engine::encode::{Encoder, Encoding, encode};
 use leaklab_engine::noise::NoiseSetting;
 use leaklab_engine::{Input, Isa, LeakChange, Network as Engine, Packed, Shape};
-use leaklab_lab::data::{Normaliser, Presentation};
+use leaklab_lab::data::{self, Limits, Normalisation, Normaliser, Presentation, present};
 use leaklab_lab::evaluate::{self as lab, EVALUATION_EPOCH, Evaluation, Inputs};
-use leaklab_lab::run::{TrainedRun, Weights};
+use leaklab_lab::run::{TrainedRun, Weights, keep_training_images};
 use leaklab_lab::train::threads as pool;
-use numpy::{AllowTypeChange, PyArrayLikeDyn};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
-/// What is evaluated, and how it sees.
+/// What is evaluated, and how images are presented to it.
 struct Subject {
     network: Engine,
     encoding: Encoding,
@@ -31,18 +31,81 @@ struct Subject {
     run: Option<TrainedRun>,
 }
 
-/// Accuracy of a network, clean or under noise; a dict of images, correct, accuracy, accuracy_low, accuracy_high, sse,
-/// spike_rate, synops and layers.
+impl Subject {
+    /// The normalisation of images that are not the run's own: its constants are those of the run's training
+    /// images, as in training.
+    fn normaliser(&self, py: Python<'_>) -> PyResult<Normaliser> {
+        match &self.run {
+            Some(run) if run.config.normalise != Normalisation::PerImage => {
+                let own = py.detach(|| run.dataset()).map_err(fault)?;
+                Ok(Normaliser::new(run.config.normalise, &own))
+            }
+            Some(_) | None => Ok(Normaliser::PER_IMAGE),
+        }
+    }
+
+    /// Refuses recordings that are not divided into steps as the run's are.
+    fn check_recordings(&self, given: &Dataset) -> PyResult<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let name = &given.data.name;
+        let words = |events: bool| if events { "recordings" } else { "images" };
+        let (own, other) = (run.config.has_events(), given.data.has_events());
+        if own != other {
+            let (own, other) = (words(own), words(other));
+            return Err(fault(format!("the run was trained on {own}, and data set {name} has {other}")));
+        }
+        let Some(binning) = &given.binning else { return Ok(()) };
+        let own = run.config.binning();
+        if *binning == own {
+            return Ok(());
+        }
+        let words = |binning: &data::Binning| {
+            let length = binning.step_us.map_or(String::new(), |us| format!(" of {us} us"));
+            format!("{} steps{length}", binning.time_steps)
+        };
+        let mut call = format!("load_dataset(\"{name}\", time_steps={}", own.time_steps);
+        own.step_us.iter().for_each(|us| call.push_str(&format!(", step_us={us}")));
+        Some(own.downsample)
+            .filter(|&n| n != 1)
+            .iter()
+            .for_each(|n| call.push_str(&format!(", downsample={n}")));
+        Err(fault(format!(
+            "the run was trained on recordings of {}, and those of data set {name} have {}; load them with \
+             {call}), or evaluate Network.load(run)",
+            words(&own),
+            words(binning)
+        )))
+    }
+}
+
+/// Refuses arguments that were given and would have no effect.
+fn refuse(names: &[(&str, bool)], why: &str) -> PyResult<()> {
+    match names.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(fault(format!("{name} {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// Accuracy of a network, clean or under noise; a dict of images, correct, accuracy, accuracy_low,
+/// accuracy_high, sse, spike_rate, synops and layers.
 ///
-/// ``network`` is the folder of a trained run or a ``Network``. Without ``x`` a run is evaluated on its test set
-/// (``train=True``: on its training set). ``x`` is a ``Dataset``, images ``[N, C, H, W]`` with labels ``y`` (uint8, or
-/// floats in [-1, 1] that are encoded as they are), or spikes ``[T, N, C, H, W]`` with labels. A run sees images as it
-/// was trained to; a ``Network`` for ``time_steps`` steps, with ``encoder`` and ``seed``. ``noise`` acts in a
-/// ``scenario`` at a ``severity`` from 0 to 8, or at a ``level`` of its own scale.
+/// ``network`` is the folder of a trained run or a ``Network``. Without ``x`` a run is evaluated on its test
+/// set (``train=True``: on its training set). ``x`` is a ``Dataset``, images ``[N, C, H, W]`` with labels
+/// ``y`` (uint8, or floats in [-1, 1] that are encoded as they are), or spikes ``[T, N, C, H, W]`` with
+/// labels. ``limit`` is the number of images of a data set, class-balanced.
+///
+/// A run sees images as in training: with its number of time steps, encoder, seed, and normalisation by its
+/// own training images. Recordings and spikes of another number of steps are refused. A ``Network`` sees
+/// images for ``time_steps`` steps (100 if not given), with ``encoder`` ("signed") and ``seed`` (0), each
+/// normalised by itself.
+///
+/// ``noise`` acts in a ``scenario`` at a ``severity`` from 0 to 8, or at a ``level`` on its own scale.
+/// ``tau``, ``layer_tau`` and ``readout_tau`` replace the leak. ``best=True`` takes the weights of the epoch
+/// with the highest test accuracy.
 #[pyfunction]
-#[pyo3(signature = (network, x=None, y=None, *, noise=None, scenario=None, severity=None, level=None, best=false,
-    train=false, limit=None, data_dir=None, time_steps=None, encoder=None, seed=None, threads=None, tau=None,
-    layer_tau=None, readout_tau=None))]
+#[pyo3(signature = (network, x=None, y=None, *, noise=None, scenario=None, severity=None, level=None,
+    best=false, train=false, limit=None, data_dir=None, time_steps=None, encoder=None, seed=None,
+    threads=None, tau=None, layer_tau=None, readout_tau=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn evaluate<'py>(
     py: Python<'py>,
@@ -51,25 +114,21 @@ pub fn evaluate<'py>(
     y: Option<&Bound<'py, PyAny>>,
     noise: Option<&str>,
     scenario: Option<&str>,
-    severity: Option<usize>,
+    #[pyo3(from_py_with = arguments::severity)] severity: Option<usize>,
     level: Option<f32>,
     best: bool,
     train: bool,
-    limit: Option<usize>,
+    #[pyo3(from_py_with = arguments::limit)] limit: Option<usize>,
     data_dir: Option<PathBuf>,
-    time_steps: Option<usize>,
+    #[pyo3(from_py_with = arguments::optional_time_steps)] time_steps: Option<usize>,
     encoder: Option<&str>,
-    seed: Option<u64>,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::optional_seed)] seed: Option<u64>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     tau: Option<f64>,
     layer_tau: Option<BTreeMap<String, f64>>,
     readout_tau: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let leak = leak_change(tau, layer_tau, readout_tau)?;
-    let refuse = |names: &[(&str, bool)], why: &str| match names.iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(fault(format!("{name} {why}"))),
-        None => Ok(()),
-    };
     let mut subject = match network.extract::<PyRef<'_, Network>>() {
         Ok(network) => {
             let of_runs = [("best", best), ("data_dir", data_dir.is_some())];
@@ -103,63 +162,72 @@ pub fn evaluate<'py>(
     };
     let stimulus = describe(setting, severity);
     let pool = pool(threads).map_err(fault)?;
-    let mut interrupted = None;
-    let mut progress = |_: usize| {
-        interrupted = Python::attach(|py| py.check_signals()).err();
-        interrupted.is_none()
-    };
     let packed = Packed::new(&subject.network, Isa::best()).map_err(fault)?;
-    let architecture = subject.network.architecture.clone();
     let dataset = x.and_then(|x| x.extract::<PyRef<'_, Dataset>>().ok());
-    let result: PyResult<Option<Evaluation>> = match (x, &dataset) {
-        (Some(_), None) => {
-            refuse(
-                &[("train", train), ("limit", limit.is_some())],
-                "is for data sets, and arrays were given",
-            )?;
+    let evaluation = match (x, &dataset) {
+        (Some(x), None) => {
+            let of_data = [("train", train), ("limit", limit.is_some())];
+            refuse(&of_data, "is for data sets, and arrays were given")?;
             let labels = labels(y)?;
-            let (x, run) = (x.expect("it was matched"), subject.run.as_ref());
-            arrays(py, x, &labels, &subject, run, setting, &packed, &pool, &mut progress)
+            let x = real_array("x", x)?;
+            if x.getattr("ndim")?.extract::<usize>()? == 5 {
+                let of_images = [("encoder", encoder.is_some()), ("seed", seed.is_some())];
+                refuse(&of_images, "is for images, and spikes were given")?;
+                spikes(py, &x, &labels, &subject, time_steps, setting, (&packed, &pool))?
+            } else {
+                images(py, &x, &labels, &subject, setting, (&packed, &pool))?
+            }
         }
         _ => {
             refuse(&[("y", y.is_some())], "is for arrays; a data set has its own labels")?;
-            let data = match (&dataset, &mut subject.run) {
-                (Some(given), _) => given.data.clone(),
-                (None, Some(run)) => {
-                    let place = if train { &mut run.config.train_limit } else { &mut run.config.test_limit };
-                    *place = limit.or(*place);
-                    py.detach(|| run.dataset()).map_err(fault)?
-                }
-                (None, None) => {
-                    return Err(fault("a Network needs x=, images or a Dataset, to be evaluated on"));
-                }
-            };
-            let mut data = data;
-            if dataset.is_some() {
+            let (data, presentation) = if let Some(given) = &dataset {
+                subject.check_recordings(given)?;
+                fits(&subject.network, given.data.shape, Some(given.data.classes))?;
+                let normaliser = subject.normaliser(py)?;
+                let mut data = given.data.clone();
                 let (train_limit, test_limit) = if train { (limit, None) } else { (None, limit) };
-                let limits = leaklab_lab::data::Limits {
-                    train: train_limit,
-                    test: test_limit,
-                    ..leaklab_lab::data::Limits::NONE
-                };
+                let limits = Limits { train: train_limit, test: test_limit, ..Limits::NONE };
                 limits.apply(&mut data).map_err(fault)?;
-            }
-            fits(&subject.network, data.shape, data.classes)?;
-            let presentation = match &subject.run {
-                Some(run) => lab::presentation(&run.config, &data),
-                None => Presentation::new(&data, Normaliser::PER_IMAGE, subject.encoding, subject.seed),
+                let presentation = Presentation::new(&data, normaliser, subject.encoding, subject.seed);
+                (data, presentation)
+            } else if let Some(run) = &mut subject.run {
+                if !train {
+                    run.config.test_limit = limit.or(run.config.test_limit);
+                }
+                let mut data = py.detach(|| run.dataset()).map_err(fault)?;
+                let presentation = lab::presentation(&run.config, &data);
+                // Normalisation may depend on all training images, so they are limited only now.
+                if let Some(limit) = limit.filter(|_| train) {
+                    keep_training_images(&mut data, limit).map_err(fault)?;
+                }
+                (data, presentation)
+            } else {
+                return Err(fault("a Network needs x=, images or a Dataset, to be evaluated on"));
             };
             let mut presentation = presentation.noisy(setting).map_err(fault)?;
             let split = if train { &data.train } else { &data.test };
-            if let Some(recordings) = split.recordings() {
-                presentation.encoding.time_steps = recordings.steps();
+            if split.is_empty() {
+                let part = if train { "training" } else { "test" };
+                return Err(fault(format!("data set {} has no {part} images", data.name)));
             }
-            py.detach(|| lab::evaluate(&packed, &architecture, &presentation, split, &pool, &mut progress))
-                .map_err(fault)
+            if let Some(recordings) = split.recordings() {
+                let steps = recordings.steps();
+                if let Some(other) = time_steps.filter(|&other| other != steps) {
+                    return Err(fault(format!(
+                        "time_steps is {other}, and the recordings of {} have {steps} steps",
+                        data.name
+                    )));
+                }
+                refuse(&[("encoder", encoder.is_some())], "is for images, and recordings were given")?;
+                presentation.encoding.time_steps = steps;
+            }
+            let show = |i: usize, input: &mut Input| {
+                presentation.show(split, i, EVALUATION_EPOCH, &mut present::Scratch::default(), input);
+            };
+            let inputs = Inputs { count: split.len(), steps: presentation.encoding.time_steps, show };
+            evaluated(py, inputs, |i| split.label(i), (&packed, &pool))?
         }
     };
-    let evaluation =
-        result?.ok_or_else(|| interrupted.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())))?;
     Ok(object(py, &evaluation.object(subject.epoch, &stimulus))?.cast_into()?)
 }
 
@@ -170,11 +238,6 @@ fn of_network(
     encoder: &str,
     seed: u64,
 ) -> PyResult<Subject> {
-    if !(1..=MOST_STEPS).contains(&steps) {
-        return Err(fault(format!(
-            "time_steps is {steps}; a whole number from 1 to {MOST_STEPS} is expected"
-        )));
-    }
     let leak = network.leak().changed(leak);
     let network = network.clone().with_leak(leak).map_err(fault)?;
     let encoder: Encoder = encoder.parse().map_err(fault)?;
@@ -219,85 +282,117 @@ fn labels(y: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
     labels.into_iter().enumerate().map(label).collect()
 }
 
-fn fits(network: &Engine, shape: Shape, classes: usize) -> PyResult<()> {
-    let (input, outputs) = (network.architecture.input(), network.architecture.classes());
-    if input == shape && outputs >= classes {
-        return Ok(());
-    }
+/// Refuses data of another size, or of classes that the network does not have.
+fn fits(network: &Engine, shape: Shape, classes: Option<usize>) -> PyResult<()> {
     let text = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
-    Err(fault(format!(
-        "the network takes {} and tells {outputs} classes, but the data have {} and {classes}",
-        text(input),
-        text(shape)
-    )))
+    let (input, outputs) = (network.architecture.input(), network.architecture.classes());
+    if input != shape {
+        let (input, shape) = (text(input), text(shape));
+        return Err(fault(format!("the network is for images of {input}, and these are {shape}")));
+    }
+    match classes.filter(|&classes| classes > outputs) {
+        Some(classes) => {
+            Err(fault(format!("the network has {outputs} classes, and the data set has {classes}")))
+        }
+        None => Ok(()),
+    }
 }
 
-/// Evaluates on images `[N, C, H, W]` or spikes `[T, N, C, H, W]`.
-#[allow(clippy::too_many_arguments)]
-fn arrays(
+/// Refuses labels that do not belong to `samples` samples or to the network's classes.
+fn check_labels(network: &Engine, labels: &[usize], samples: usize) -> PyResult<()> {
+    let classes = network.architecture.classes();
+    if let Some(label) = labels.iter().find(|&&label| label >= classes) {
+        return Err(fault(format!("label {label} is not one of the network's {classes} classes")));
+    }
+    if labels.len() != samples {
+        return Err(fault(format!("{} labels for {samples} samples of x", labels.len())));
+    }
+    if samples == 0 {
+        return Err(fault("x has no samples; at least one is expected"));
+    }
+    Ok(())
+}
+
+/// Evaluates on spikes `[T, N, C, H, W]`.
+fn spikes(
     py: Python<'_>,
     x: &Bound<'_, PyAny>,
     labels: &[usize],
     subject: &Subject,
-    run: Option<&TrainedRun>,
+    time_steps: Option<usize>,
     noise: Option<NoiseSetting>,
-    packed: &Packed,
-    pool: &rayon::ThreadPool,
-    progress: &mut (dyn FnMut(usize) -> bool + Send),
-) -> PyResult<Option<Evaluation>> {
-    let architecture = &subject.network.architecture;
-    if let Some(label) = labels.iter().find(|&&label| label >= architecture.classes()) {
+    engine: (&Packed, &ThreadPool),
+) -> PyResult<Evaluation> {
+    if noise.is_some() {
+        return Err(fault("x contains spikes, and noise= acts when images are encoded (leaklab.encode)"));
+    }
+    let spikes = numbers::<f32>("x", x)?;
+    let view = spikes.as_array();
+    let view = view.as_standard_layout();
+    let values = view.as_slice().expect("standard layout is contiguous");
+    let batch = Batch::new(&subject.network, view.shape(), values)?;
+    check_labels(&subject.network, labels, batch.samples)?;
+    if let Some(run) = subject.run.as_ref().filter(|run| run.config.time_steps != batch.steps) {
         return Err(fault(format!(
-            "label {label} is not one of the network's {} classes",
-            architecture.classes()
+            "x has {} steps, and the run was trained with {}; evaluate Network.load(run) for another number",
+            batch.steps, run.config.time_steps
         )));
     }
-    let dimensions = x.getattr("ndim").and_then(|n| n.extract::<usize>()).unwrap_or(0);
-    let count = |found: usize| match found == labels.len() {
-        true => Ok(found),
-        false => Err(fault(format!("{} labels for {found} samples of x", labels.len()))),
-    };
-    if dimensions == 5 {
-        if noise.is_some() {
-            return Err(fault(
-                "x holds spikes already; noise= acts when images are encoded (leaklab.encode)",
-            ));
-        }
-        let spikes: PyArrayLikeDyn<'_, f32, AllowTypeChange> =
-            x.extract().map_err(|_| fault("x is not an array of numbers"))?;
-        let view = spikes.as_array();
-        let view = view.as_standard_layout();
-        let values = view.as_slice().expect("standard layout is contiguous");
-        let batch = Batch::new(&subject.network, view.shape(), values)?;
-        let show = |i: usize, input: &mut Input| batch.show(i, input);
-        let inputs = Inputs { count: count(batch.samples)?, steps: batch.steps, show };
-        let label = |i: usize| labels[i];
-        return py
-            .detach(|| lab::evaluate_inputs(packed, architecture, &inputs, label, pool, progress))
-            .map_err(fault);
+    if let Some(other) = time_steps.filter(|&other| other != batch.steps) {
+        return Err(fault(format!("time_steps is {other}, and x has {} steps", batch.steps)));
     }
-    if run.is_some_and(|run| run.config.has_events()) {
-        return Err(fault("the run sees recordings; give their spikes as x, [T, N, C, H, W]"));
+    let show = |i: usize, input: &mut Input| batch.show(i, input);
+    let inputs = Inputs { count: batch.samples, steps: batch.steps, show };
+    evaluated(py, inputs, |i| labels[i], engine)
+}
+
+/// Evaluates on images `[N, C, H, W]`.
+fn images(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    labels: &[usize],
+    subject: &Subject,
+    noise: Option<NoiseSetting>,
+    engine: (&Packed, &ThreadPool),
+) -> PyResult<Evaluation> {
+    if subject.run.as_ref().is_some_and(|run| run.config.has_events()) {
+        return Err(fault("the run was trained on recordings; give their spikes as x, [T, N, C, H, W]"));
     }
-    if run.is_some_and(|run| run.config.normalise != leaklab_lab::data::Normalisation::PerImage) {
-        return Err(fault(
-            "the run's images are normalised by constants of its data set (normalise = \"per-channel\"); give x as a Dataset",
-        ));
-    }
-    let (shape, pixels) = normalised(x)?;
-    let &[samples, channels, height, width] = &shape[..] else {
+    let dimensions: Vec<usize> = x.getattr("shape")?.extract()?;
+    let &[samples, channels, height, width] = &dimensions[..] else {
         return Err(fault(format!(
-            "x has shape {shape:?}; images [N, C, H, W] or spikes [T, N, C, H, W] are expected"
+            "x has shape {dimensions:?}; images [N, C, H, W] or spikes [T, N, C, H, W] are expected"
         )));
     };
     let shape = Shape { channels, height, width };
-    fits(&subject.network, shape, 0)?;
+    fits(&subject.network, shape, None)?;
+    check_labels(&subject.network, labels, samples)?;
+    let (_, pixels) = normalised("x", x, &subject.normaliser(py)?)?;
     let encoding = subject.encoding.with_noise(noise);
     let show = |i: usize, input: &mut Input| {
         let image = &pixels[i * shape.neurons()..][..shape.neurons()];
         encode(image, shape, &encoding, subject.seed, EVALUATION_EPOCH, i as u32, input);
     };
-    let inputs = Inputs { count: count(samples)?, steps: encoding.time_steps, show };
-    let label = |i: usize| labels[i];
-    py.detach(|| lab::evaluate_inputs(packed, architecture, &inputs, label, pool, progress)).map_err(fault)
+    let inputs = Inputs { count: samples, steps: encoding.time_steps, show };
+    evaluated(py, inputs, |i| labels[i], engine)
+}
+
+/// Evaluates on any inputs. Ctrl-C does not wait for the end, nor for that of a chunk of images.
+fn evaluated(
+    py: Python<'_>,
+    inputs: Inputs<impl Fn(usize, &mut Input) + Sync + Send>,
+    label: impl Fn(usize) -> usize + Sync + Send,
+    (packed, pool): (&Packed, &ThreadPool),
+) -> PyResult<Evaluation> {
+    let Inputs { count, steps, show } = inputs;
+    let result = polling_signals(py, |stopped| {
+        let show = |i: usize, input: &mut Input| {
+            unwind_if(stopped);
+            show(i, input);
+        };
+        let (inputs, go_on) =
+            (Inputs { count, steps, show }, &mut |_: usize| !stopped.load(Ordering::Relaxed));
+        lab::evaluate_inputs(packed, packed.architecture(), &inputs, label, pool, go_on)
+    })?;
+    result.map_err(fault)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

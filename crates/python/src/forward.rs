@@ -1,16 +1,16 @@
 //! What a network does with its input: spikes, potentials, predictions and what they cost.
 //!
-//! Arrays have one order of axes: time steps, samples, then channels, rows and columns. What has no time begins with
-//! the samples.
+//! Arrays have one order of axes: time steps, samples, then channels, rows and columns. What has no time
+//! begins with the samples.
 
-use crate::convert::array;
+use crate::convert::{array, numbers};
 use crate::{fault, interruptible};
 use leaklab_engine::{
     Architecture, Input, Isa, LayerKind, Network as Engine, Packed, Scratch, Shape, Spikes, Trace, infer,
 };
 use leaklab_lab::analysis::example;
 use leaklab_lab::memory;
-use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn};
+use numpy::PyArrayDyn;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,6 +47,14 @@ impl Layer {
     }
 }
 
+/// Once the caller does not want the results any more, unwinds out of the work, without the message of a panic;
+/// [`polling_signals`](crate::polling_signals) catches that.
+pub fn unwind_if(stopped: &AtomicBool) {
+    if stopped.load(Ordering::Relaxed) {
+        std::panic::resume_unwind(Box::new("interrupted"));
+    }
+}
+
 /// Rows `[step][sample]` of a contiguous `[T, N, C, H, W]` array.
 pub struct Batch<'a> {
     values: &'a [f32],
@@ -70,18 +78,16 @@ impl<'a> Batch<'a> {
             _ => {
                 let Shape { channels, height, width } = expected;
                 Err(fault(format!(
-                    "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with at least one step is expected"
+                    "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with at least one step is \
+                     expected"
                 )))
             }
         }
     }
 
-    /// Shows a sample. Once the caller does not want the results any more, it unwinds out of the work instead,
-    /// without the message of a panic; [`interruptible`] catches that.
+    /// Shows a sample, unless the results are not wanted any more.
     pub fn show_unless(&self, stopped: &AtomicBool, sample: usize, input: &mut Input) {
-        if stopped.load(Ordering::Relaxed) {
-            std::panic::resume_unwind(Box::new("interrupted"));
-        }
+        unwind_if(stopped);
         self.show(sample, input);
     }
 
@@ -122,10 +128,11 @@ fn potentials(engine: &Engine, trace: &Trace, layer: usize) -> Vec<f32> {
 pub fn run(
     py: Python<'_>,
     engine: &Engine,
-    x: &PyArrayLikeDyn<'_, f32, AllowTypeChange>,
+    x: &Bound<'_, PyAny>,
     membranes: &[String],
     threads: Option<usize>,
 ) -> PyResult<Forward> {
+    let x = numbers::<f32>("x", x)?;
     let x = x.as_array();
     let x = x.as_standard_layout();
     let batch = Batch::new(engine, x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
@@ -227,8 +234,8 @@ impl Forward {
         self.by_step(py, &[self.architecture.classes()], |image| &image.signal)
     }
 
-    /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after a step's input and before the
-    /// threshold is applied: a dict of float32 [T, N, ...].
+    /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after a step's input and
+    /// before the threshold is applied: a dict of float32 [T, N, ...].
     #[getter]
     fn membranes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -269,7 +276,10 @@ impl Forward {
         let hidden = self.architecture.hidden();
         let index = match layer.extract::<String>() {
             Ok(name) => hidden.iter().position(|layer| layer.name == name),
-            Err(_) => Some(layer.extract::<usize>()?).filter(|&index| index < hidden.len()),
+            Err(_) => {
+                let index = layer.extract::<i64>()?;
+                usize::try_from(index).ok().filter(|&index| index < hidden.len())
+            }
         };
         let index = index.ok_or_else(|| {
             let names: Vec<&str> = hidden.iter().map(|layer| layer.name.as_str()).collect();

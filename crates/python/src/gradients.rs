@@ -1,12 +1,12 @@
 //! Loss and gradients of a batch.
 
-use crate::convert::{array, whole_numbers};
+use crate::convert::{array, numbers, whole_numbers};
 use crate::forward::Batch;
 use crate::network::weight_dict;
 use crate::{fault, interruptible, warn};
 use leaklab_engine::{Gradient, Input, Isa, Masks, Network as Engine, Packed, Scratch, Trace, train_batch};
 use leaklab_lab::health::NO_GRADIENT;
-use numpy::{AllowTypeChange, PyArrayDyn, PyArrayLikeDyn, PyUntypedArrayMethods};
+use numpy::{PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,13 +32,14 @@ impl Gradients {
 pub fn run(
     py: Python<'_>,
     engine: &Engine,
-    x: &PyArrayLikeDyn<'_, f32, AllowTypeChange>,
+    x: &Bound<'_, PyAny>,
     labels: &Bound<'_, PyAny>,
     gradient: &str,
-    masks: Vec<PyArrayLikeDyn<'_, f32, AllowTypeChange>>,
+    masks: Vec<Bound<'_, PyAny>>,
     threads: Option<usize>,
 ) -> PyResult<Gradients> {
     let mode: Gradient = gradient.parse().map_err(fault)?;
+    let x = numbers::<f32>("x", x)?;
     let x = x.as_array();
     let x = x.as_standard_layout();
     let batch = Batch::new(engine, x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
@@ -79,11 +80,9 @@ pub fn run(
 }
 
 /// Masks of every sample; none at all if no arrays are given.
-fn read_masks(
-    engine: &Engine,
-    arrays: Vec<PyArrayLikeDyn<'_, f32, AllowTypeChange>>,
-    samples: usize,
-) -> PyResult<Vec<Masks>> {
+fn read_masks(engine: &Engine, given: Vec<Bound<'_, PyAny>>, samples: usize) -> PyResult<Vec<Masks>> {
+    let named = given.iter().enumerate().map(|(i, mask)| numbers::<f32>(&format!("masks[{i}]"), mask));
+    let arrays = named.collect::<PyResult<Vec<_>>>()?;
     let flat: Vec<Vec<f32>> = arrays.iter().map(|mask| mask.as_array().iter().copied().collect()).collect();
     if arrays.is_empty() {
         return Ok(Vec::new());
@@ -91,7 +90,7 @@ fn read_masks(
     if let Some(i) = arrays.iter().position(|mask| mask.shape().first() != Some(&samples)) {
         let shape = arrays[i].shape();
         return Err(fault(format!(
-            "mask {i} has shape {shape:?}; its first dimension must be the {samples} samples"
+            "masks[{i}] has shape {shape:?}; its first dimension must be the {samples} samples"
         )));
     }
     (0..samples)

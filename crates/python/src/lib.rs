@@ -5,7 +5,9 @@
 //! as the program's. The `leaklab` package re-exports everything from here and adds type stubs.
 #![deny(unsafe_code)]
 
+mod advise;
 mod analyse;
+mod arguments;
 mod convert;
 mod dataset;
 mod encode;
@@ -59,8 +61,8 @@ fn without_gil<R: Send>(
     Ok(py.detach(|| pool.install(work)))
 }
 
-/// Like [`without_gil`], for work that may take long: a signal such as Ctrl-C is answered within a tenth of a
-/// second or so. The flag tells `work` that what it gives will be dropped; it may then unwind.
+/// Like [`without_gil`], for work that may take long: Ctrl-C and other signals are answered (see
+/// [`polling_signals`]).
 fn interruptible<R: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -70,6 +72,17 @@ fn interruptible<R: Send>(
         None => pool::of_this_process(py)?,
         Some(_) => Arc::new(leaklab_lab::train::threads(threads).map_err(fault)?),
     };
+    polling_signals(py, |stopped| pool.install(|| work(stopped)))
+}
+
+/// Time between two looks for a signal.
+const SIGNALS: Duration = Duration::from_millis(100);
+
+/// Runs `work` in a thread of its own, without the GIL, and looks for signals meanwhile: Python handles them
+/// in its main thread only, so the calling thread must not be the one that works. After Ctrl-C the flag is
+/// set, which `work` is to read often; once it has ended, its result is dropped and `KeyboardInterrupt` is
+/// returned. It may unwind to end sooner.
+fn polling_signals<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stopped = AtomicBool::new(false);
     let mut interrupted = None;
     let result = py.detach(|| {
@@ -77,9 +90,9 @@ fn interruptible<R: Send>(
         std::thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 let _done = done; // dropped when the work ends, however it ends
-                pool.install(|| work(&stopped))
+                work(&stopped)
             });
-            while finished.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+            while finished.recv_timeout(SIGNALS) == Err(RecvTimeoutError::Timeout) {
                 if interrupted.is_none() {
                     interrupted = Python::attach(|py| py.check_signals()).err();
                     stopped.store(interrupted.is_some(), Ordering::Relaxed);
@@ -95,10 +108,34 @@ fn interruptible<R: Send>(
     }
 }
 
+/// Runs work that cannot be stopped and changes nothing on disk. Ctrl-C does not wait for its end: the thread
+/// is left alone, and its result is dropped.
+fn abandonable<R: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> R + Send + 'static) -> PyResult<R> {
+    py.detach(|| {
+        let (done, finished) = std::sync::mpsc::channel();
+        let worker = std::thread::spawn(move || {
+            // Nobody may be left to receive it.
+            let _ = done.send(work());
+        });
+        loop {
+            match finished.recv_timeout(SIGNALS) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                    Ok(()) => unreachable!("a thread that ends well has sent its result"),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+            }
+        }
+    })
+}
+
 #[pymodule]
 mod _leaklab {
     #[pymodule_export]
     use super::LeakLabError;
+    #[pymodule_export]
+    use super::advise::advise;
     #[pymodule_export]
     use super::analyse::{analyse, compare, report, tables};
     #[pymodule_export]

@@ -1,17 +1,17 @@
 //! Networks: weights in and out, and their way to other tools. What they do with input is in `forward` and
 //! `gradients`.
 
-use crate::convert::array;
+use crate::convert::{array, numbers};
 use crate::forward::{self, Batch, Forward, Layer, dimensions};
 use crate::gradients::{self, Gradients};
-use crate::{fault, warn, without_gil};
+use crate::{arguments, fault, warn, without_gil};
 use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, LeakChange, Network as Engine, Tau};
 use leaklab_lab::calibrate::scale_to_rates;
 use leaklab_lab::evaluate::Inputs;
 use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, Target, nir};
 use leaklab_lab::memory;
 use leaklab_lab::run::Weights;
-use numpy::{AllowTypeChange, PyArrayLikeDyn, PyUntypedArrayMethods};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Network {
         notation: &str,
         tau: f64,
         v_th: f32,
-        seed: u64,
+        #[pyo3(from_py_with = arguments::seed)] seed: u64,
         layer_tau: Option<BTreeMap<String, f64>>,
         readout_tau: Option<f64>,
     ) -> PyResult<Self> {
@@ -127,10 +127,10 @@ impl Network {
     fn set_weights(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut engine = self.engine.clone();
         for (name, values) in weights {
-            let name: String = name.extract()?;
-            let values: PyArrayLikeDyn<'_, f32, AllowTypeChange> = values
+            let name: String = name
                 .extract()
-                .map_err(|_| fault(format!("weights '{name}' are not an array of numbers")))?;
+                .map_err(|_| fault(format!("the name of a layer is a text, and {name} is none")))?;
+            let values = numbers::<f32>(&format!("weights '{name}'"), &values)?;
             let (shape, values) =
                 (values.shape().to_vec(), values.as_array().iter().copied().collect::<Vec<_>>());
             engine.set_tensor(&name, &shape, &values).map_err(fault)?;
@@ -141,49 +141,53 @@ impl Network {
 
     /// Runs the network on input spikes ``x``, float32 ``[T, N, C, H, W]``.
     ///
-    /// Values other than -1, 0 and 1 are allowed (noise on the spikes). ``membranes`` names layers, ``"conv1"`` for
-    /// example, whose membrane potentials are computed as well. ``threads`` changes no result.
-    #[pyo3(signature = (x, *, membranes=Vec::new(), threads=None))]
+    /// Values other than -1, 0 and 1 are allowed (noise on the spikes). ``membranes`` names layers,
+    /// ``"conv1"`` for example, whose membrane potentials are computed as well. ``threads`` changes no
+    /// result.
+    #[pyo3(signature = (x, *, membranes=Vec::new(), threads=None),
+        text_signature = "($self, x, *, membranes=(), threads=None)")]
     fn forward(
         &self,
         py: Python<'_>,
-        x: PyArrayLikeDyn<'_, f32, AllowTypeChange>,
-        membranes: Vec<String>,
-        threads: Option<usize>,
+        x: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::names)] membranes: Vec<String>,
+        #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<Forward> {
-        forward::run(py, &self.engine, &x, &membranes, threads)
+        forward::run(py, &self.engine, x, &membranes, threads)
     }
 
     /// The loss and its gradient with respect to every weight, averaged over the samples of ``x``.
     ///
     /// ``gradient`` is "straight-through" or "exact". ``masks`` are dropout masks, one array ``[N, ...]`` per
-    /// hidden conv and fully connected layer, of 0 and 1/(1-p). A gradient that is zero everywhere is warned of.
+    /// hidden conv and fully connected layer, of 0 and 1/(1-p). A gradient that is zero everywhere is warned
+    /// of.
     #[pyo3(signature = (x, labels, gradient="straight-through", masks=None, *, threads=None))]
     fn gradients(
         &self,
         py: Python<'_>,
-        x: PyArrayLikeDyn<'_, f32, AllowTypeChange>,
+        x: &Bound<'_, PyAny>,
         labels: &Bound<'_, PyAny>,
         gradient: &str,
-        masks: Option<Vec<PyArrayLikeDyn<'_, f32, AllowTypeChange>>>,
-        threads: Option<usize>,
+        masks: Option<Vec<Bound<'_, PyAny>>>,
+        #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<Gradients> {
-        gradients::run(py, &self.engine, &x, labels, gradient, masks.unwrap_or_default(), threads)
+        gradients::run(py, &self.engine, x, labels, gradient, masks.unwrap_or_default(), threads)
     }
 
-    /// Scales the weights, layer by layer, until every hidden conv and fully connected layer fires with probability
-    /// ``spike_rate`` per neuron and step on the input spikes ``x``, float32 ``[T, N, C, H, W]``.
+    /// Scales the weights, layer by layer, until every hidden conv and fully connected layer fires with
+    /// probability ``spike_rate`` per neuron and step on the input spikes ``x``, float32 ``[T, N, C, H, W]``.
     #[pyo3(signature = (x, spike_rate, *, threads=None))]
     fn calibrate(
         &mut self,
         py: Python<'_>,
-        x: PyArrayLikeDyn<'_, f32, AllowTypeChange>,
+        x: &Bound<'_, PyAny>,
         spike_rate: f64,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<()> {
         if !(spike_rate > 0.0 && spike_rate < 1.0) {
             return Err(fault(format!("spike_rate is {spike_rate}; a number between 0 and 1 is expected")));
         }
+        let x = numbers::<f32>("x", x)?;
         let x = x.as_array();
         let x = x.as_standard_layout();
         let values = x.as_slice().expect("standard layout is contiguous");

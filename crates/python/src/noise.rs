@@ -32,6 +32,10 @@ pub fn named_noise(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Opti
             Some(_) => Err(fault("a scenario without a noise; say which with noise=")),
         };
     };
+    if let Some((noise, scenario)) = noise.split_once('/') {
+        let words = format!("noise=\"{noise}\", scenario=\"{scenario}\"");
+        return Err(fault(format!("the noise and its scenario are two arguments here: {words}")));
+    }
     let noise: Noise = noise.parse().map_err(fault)?;
     let scenario = match scenario {
         Some(scenario) => scenario.parse().map_err(fault)?,

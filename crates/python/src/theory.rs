@@ -1,16 +1,17 @@
 //! The theory of one neuron, over arrays.
 
-use crate::convert::array;
+use crate::convert::{array, numbers};
 use crate::{fault, without_gil};
 use leaklab_lab::memory;
 use leaklab_theory::neuron::Shape;
 use leaklab_theory::{Complex64, Drive, Model, Neuron, ParameterError, Response};
+use numpy::Element;
 use numpy::ndarray::IxDyn;
-use numpy::{AllowTypeChange, Element, PyArrayLikeDyn};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-type Numbers<'py> = PyArrayLikeDyn<'py, f64, AllowTypeChange>;
+/// Arguments that are numbers or arrays of them, with their names.
+type Named<'a, 'py> = (&'static str, &'a Bound<'py, PyAny>);
 
 /// The shape that all arrays stretch to by NumPy's rules, if they do.
 fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
@@ -37,7 +38,7 @@ fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
 /// neuron.
 fn over<'py, T: Element + Copy + Default + Send>(
     py: Python<'py>,
-    arrays: &[&Numbers<'py>],
+    given: &[Named<'_, 'py>],
     model: &str,
     (d_bg, tau_r): (f64, f64),
     of: impl Fn(&Neuron, f64) -> Result<T, ParameterError> + Sync,
@@ -45,6 +46,8 @@ fn over<'py, T: Element + Copy + Default + Send>(
     let model = Model::ALL.into_iter().find(|m| m.name() == model).ok_or_else(|| {
         fault(format!("model '{model}' is not one of {}", Model::ALL.map(Model::name).join(", ")))
     })?;
+    let read = |&(name, value): &Named<'_, 'py>| numbers::<f64>(name, value);
+    let arrays = given.iter().map(read).collect::<PyResult<Vec<_>>>()?;
     let views: Vec<_> = arrays.iter().map(|array| array.as_array()).collect();
     let shapes: Vec<&[usize]> = views.iter().map(|view| view.shape()).collect();
     let shape =
@@ -104,12 +107,12 @@ fn response<T>(
 #[pyo3(signature = (mu, d, model="lif", *, tau_r=0.0))]
 pub fn rate<'py>(
     py: Python<'py>,
-    mu: Numbers<'py>,
-    d: Numbers<'py>,
+    mu: &Bound<'py, PyAny>,
+    d: &Bound<'py, PyAny>,
     model: &str,
     tau_r: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    over(py, &[&mu, &d], model, (0.0, tau_r), |neuron, _| Ok(neuron.rate()))
+    over(py, &[("mu", mu), ("d", d)], model, (0.0, tau_r), |neuron, _| Ok(neuron.rate()))
 }
 
 /// Natural logarithm of the firing rate, finite where the rate itself underflows.
@@ -117,12 +120,12 @@ pub fn rate<'py>(
 #[pyo3(signature = (mu, d, model="lif", *, tau_r=0.0))]
 pub fn log_rate<'py>(
     py: Python<'py>,
-    mu: Numbers<'py>,
-    d: Numbers<'py>,
+    mu: &Bound<'py, PyAny>,
+    d: &Bound<'py, PyAny>,
     model: &str,
     tau_r: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    over(py, &[&mu, &d], model, (0.0, tau_r), |neuron, _| Ok(neuron.log_rate()))
+    over(py, &[("mu", mu), ("d", d)], model, (0.0, tau_r), |neuron, _| Ok(neuron.log_rate()))
 }
 
 /// Coherence between spike train and stimulus at angular frequency ``omega``, from 0 to 1.
@@ -132,14 +135,14 @@ pub fn log_rate<'py>(
 #[pyo3(signature = (mu, d, omega, model="lif", *, d_bg=0.0, tau_r=0.0))]
 pub fn coherence<'py>(
     py: Python<'py>,
-    mu: Numbers<'py>,
-    d: Numbers<'py>,
-    omega: Numbers<'py>,
+    mu: &Bound<'py, PyAny>,
+    d: &Bound<'py, PyAny>,
+    omega: &Bound<'py, PyAny>,
     model: &str,
     d_bg: f64,
     tau_r: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    over(py, &[&mu, &d, &omega], model, (d_bg, tau_r), response(|r| r.coherence))
+    over(py, &[("mu", mu), ("d", d), ("omega", omega)], model, (d_bg, tau_r), response(|r| r.coherence))
 }
 
 /// Power spectrum of the spike train, two-sided, at angular frequency ``omega``.
@@ -147,14 +150,14 @@ pub fn coherence<'py>(
 #[pyo3(signature = (mu, d, omega, model="lif", *, d_bg=0.0, tau_r=0.0))]
 pub fn power_spectrum<'py>(
     py: Python<'py>,
-    mu: Numbers<'py>,
-    d: Numbers<'py>,
-    omega: Numbers<'py>,
+    mu: &Bound<'py, PyAny>,
+    d: &Bound<'py, PyAny>,
+    omega: &Bound<'py, PyAny>,
     model: &str,
     d_bg: f64,
     tau_r: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    over(py, &[&mu, &d, &omega], model, (d_bg, tau_r), response(|r| r.spectrum))
+    over(py, &[("mu", mu), ("d", d), ("omega", omega)], model, (d_bg, tau_r), response(|r| r.spectrum))
 }
 
 /// Cross-spectrum of spike train and stimulus, complex, Fourier sign ``e^{+i omega t}``.
@@ -162,13 +165,13 @@ pub fn power_spectrum<'py>(
 #[pyo3(signature = (mu, d, omega, model="lif", *, d_bg=0.0, tau_r=0.0))]
 pub fn cross_spectrum<'py>(
     py: Python<'py>,
-    mu: Numbers<'py>,
-    d: Numbers<'py>,
-    omega: Numbers<'py>,
+    mu: &Bound<'py, PyAny>,
+    d: &Bound<'py, PyAny>,
+    omega: &Bound<'py, PyAny>,
     model: &str,
     d_bg: f64,
     tau_r: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let of = response(|r| Complex64::new(r.cross_spectrum.re, r.cross_spectrum.im));
-    over(py, &[&mu, &d, &omega], model, (d_bg, tau_r), of)
+    over(py, &[("mu", mu), ("d", d), ("omega", omega)], model, (d_bg, tau_r), of)
 }

@@ -1,10 +1,10 @@
 //! Training from Python: settings as a dict or a file, a callback for every event, Ctrl-C that leaves a
 //! checkpoint.
 
-use crate::convert::{object, setting};
+use crate::convert::{key_name, object, setting};
 use crate::dataset::Dataset;
 use crate::network::Network;
-use crate::{fault, warn};
+use crate::{SIGNALS, arguments, fault, warn};
 use leaklab_lab::config::{KEYS, RunConfig, Settings};
 use leaklab_lab::data::{self, arrays, location};
 use leaklab_lab::run::read_config;
@@ -15,25 +15,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How often Python is asked whether Ctrl-C was pressed.
-const SIGNALS: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 /// Trains a network into a run folder.
 ///
 /// ``config`` is a dict of settings or the path of a TOML file; keys that it does not set have the data set's
-/// defaults, so ``{"dataset": "digits", "tau": 30}`` is complete. The data set may be a ``Dataset``: it is written into
-/// the run's folder, so that the run can be continued and analysed anywhere. ``out`` is the new run's folder
-/// (``runs/DATASET_tau-TAU_seed-SEED`` if not given); with ``exist_ok=True`` a run of the same settings that is there
-/// already is continued, or left as it is if it is finished. ``initial`` is a ``Network`` whose weights training begins
-/// with. ``callback`` is called with a dict for every event ("started", "batch", "evaluated", "health", "epoch",
-/// "checkpoint", "notice"); if it returns False, training stops with a checkpoint. So it does on Ctrl-C, and ``resume``
-/// goes on to the same bits.
+/// defaults, so ``{"dataset": "digits", "tau": 30}`` is complete. The data set may be a ``Dataset``: it is
+/// stored in the run's folder, so that the run can be continued and analysed anywhere. ``out`` is the folder
+/// of the new run (``runs/DATASET_tau-TAU_seed-SEED`` if not given); with ``exist_ok=True`` an existing run
+/// of the same settings is continued, or left unchanged if it is finished. ``initial`` is a ``Network`` whose
+/// weights training starts from. ``callback`` is called with a dict for every event ("started", "batch",
+/// "evaluated", "health", "epoch", "checkpoint", "notice"); if it returns False (Python's or NumPy's),
+/// training stops with a checkpoint. Ctrl-C does the same and raises ``KeyboardInterrupt``. ``resume``
+/// continues with bit-identical results.
 ///
 /// Returns a dict: run, outcome ("finished", "interrupted", "diverged"), epochs, best_epoch, best_accuracy,
-/// last (the last epoch's metrics), validation (the share of training images that stood in place of the test images)
-/// and notices.
+/// last (the metrics of the last epoch), validation (the share of training images that replaced the test
+/// images) and notices.
 #[pyfunction]
 #[pyo3(signature = (config, out=None, *, initial=None, exist_ok=false, callback=None, threads=None,
     checkpoint_minutes=10.0, stop_on_divergence=false))]
@@ -44,8 +42,8 @@ pub fn train<'py>(
     out: Option<PathBuf>,
     initial: Option<PyRef<'py, Network>>,
     exist_ok: bool,
-    callback: Option<Py<PyAny>>,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::callback)] callback: Option<Py<PyAny>>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     checkpoint_minutes: f64,
     stop_on_divergence: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -103,14 +101,15 @@ fn same_settings(config: &RunConfig, data: Option<&data::Dataset>, folder: &RunF
     Ok(())
 }
 
-/// Goes on with a run from its last checkpoint; see ``train``.
+/// Continues a run from its last checkpoint; see ``train``.
 #[pyfunction]
-#[pyo3(signature = (run, *, callback=None, threads=None, checkpoint_minutes=10.0, stop_on_divergence=false, data_dir=None))]
+#[pyo3(signature = (run, *, callback=None, threads=None, checkpoint_minutes=10.0,
+    stop_on_divergence=false, data_dir=None))]
 pub fn resume<'py>(
     py: Python<'py>,
     run: PathBuf,
-    callback: Option<Py<PyAny>>,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::callback)] callback: Option<Py<PyAny>>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     checkpoint_minutes: f64,
     stop_on_divergence: bool,
     data_dir: Option<PathBuf>,
@@ -138,7 +137,7 @@ pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::D
     };
     let (mut settings, mut data) = (Settings::default(), None);
     for (key, value) in dict {
-        let key: String = key.extract()?;
+        let key = key_name(&key)?;
         match value.extract::<PyRef<'_, Dataset>>() {
             Ok(given) if key == "dataset" => {
                 if given.data.has_events() {
@@ -153,6 +152,14 @@ pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::D
                 }
                 settings.set("dataset", own.name.as_str());
                 data = Some(own);
+            }
+            _ if key == "dataset" && value.extract::<&str>().is_err() => {
+                let kind = value.get_type();
+                return Err(fault(format!(
+                    "dataset is of type {}; the name of a data set or a Dataset, such as \
+                     Dataset.from_arrays(images, labels) makes, is expected",
+                    kind.name()?
+                )));
             }
             _ => settings.set(&key, setting(&key, &value)?),
         }
@@ -176,13 +183,7 @@ fn watched<'py>(
             if stopped.is_some() {
                 return Control::Stop;
             }
-            let notice = match &event {
-                Event::Notice(text) => Some((*text).to_owned()),
-                Event::Health(notice) if told(notice.kind) => {
-                    Some(format!("{}; {}", notice.message, notice.advice))
-                }
-                _ => None,
-            };
+            let notice = warning(&event);
             if callback.is_none() && notice.is_none() && asked.elapsed() < SIGNALS {
                 return Control::Continue;
             }
@@ -231,6 +232,20 @@ fn watched<'py>(
     Ok(object(py, &value)?.cast_into()?)
 }
 
+/// What users are warned of.
+pub fn warning(event: &Event) -> Option<String> {
+    match event {
+        Event::Notice(text) => Some((*text).to_owned()),
+        Event::Health(notice) if told(notice.kind) => Some(format!("{}; {}", notice.message, notice.advice)),
+        Event::Health(_)
+        | Event::Started { .. }
+        | Event::Batch(_)
+        | Event::Evaluated { .. }
+        | Event::Epoch(_)
+        | Event::Checkpoint { .. } => None,
+    }
+}
+
 /// Whether trouble is worth a warning, for who does not read the notices.
 fn told(trouble: Trouble) -> bool {
     matches!(trouble, Trouble::NoGradient | Trouble::Collapsed | Trouble::Diverged | Trouble::NonFinite)
@@ -238,7 +253,7 @@ fn told(trouble: Trouble) -> bool {
 
 /// Whether a callback's answer is False, Python's own or NumPy's. None, 0 and an empty list are not: only who
 /// says False means to stop.
-fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
     let kind = answer.get_type();
     let numpy = matches!(kind.name()?.to_str()?, "bool" | "bool_") && kind.module()?.to_str()? == "numpy";
     Ok((numpy || answer.is_instance_of::<pyo3::types::PyBool>()) && !answer.is_truthy()?)

@@ -170,7 +170,14 @@ def test_a_class_without_training_images_is_warned_of(tmp_path):
         leaklab.train(settings | {"time_steps": 2, "epochs": 1, "learning_rate": 0.1}, tmp_path / "run")
 
 
-@pytest.mark.parametrize("call", ["network.gradients(spikes, [0] * 400)", "network.forward(spikes)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "network.gradients(spikes, [0] * 400)",
+        "network.forward(spikes)",
+        "leaklab.evaluate(network, spikes, [0] * 400)",
+    ],
+)
 def test_ctrl_c_does_not_wait_for_the_end(call):
     # Ten times the work of a short call: were Ctrl-C answered at its end only, it would take ten times as long.
     script = (

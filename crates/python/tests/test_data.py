@@ -1,5 +1,7 @@
 """Data sets and the encoder."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,25 @@ def test_digits():
     part = leaklab.load_dataset("digits", train_limit=30, test_limit=20)
     assert len(part.train_labels) == 30 and np.bincount(part.train_labels).tolist() == [3] * 10
     assert set(part.test_samples) <= set(data.test_samples)
-    with pytest.raises(leaklab.LeakLabError, match="mnist"):
-        leaklab.load_dataset("mnits")
+    for arguments, words in [
+        ({"name": "mnits"}, "mnist"),
+        ({"train_limit": -1}, "train_limit is -1; a whole number of 1 or more"),
+        ({"test_limit": 0}, "test_limit is 0; a whole number of 1 or more"),
+        ({"time_steps": 50}, "time_steps is for recordings, and data set digits has images"),
+        ({"step_us": 50}, "step_us is for recordings"),
+        ({"downsample": 2}, "downsample is for recordings"),
+    ]:
+        with pytest.raises(leaklab.LeakLabError, match=words):
+            leaklab.load_dataset(**({"name": "digits"} | arguments))
+
+
+def test_a_data_set_can_be_pickled():
+    part = leaklab.load_dataset("digits", train_limit=30, test_limit=20)
+    copy = pickle.loads(pickle.dumps(part))
+    assert copy.digest == part.digest and (copy.name, copy.class_names) == (part.name, part.class_names)
+    assert np.array_equal(copy.test_samples, part.test_samples)
+    with pytest.raises(leaklab.LeakLabError, match="pickle the name of data set digits-events"):
+        pickle.dumps(leaklab.load_dataset("digits-events", train_limit=10, test_limit=10))
 
 
 def test_the_encoder_is_a_pure_function():
@@ -66,6 +85,11 @@ def test_noise():
         ({"images": np.zeros((4, 4))}, r"\[N, C, H, W\]"),
         ({"images": np.zeros((1, 0, 4, 4))}, "no pixels"),
         ({"images": "x"}, "array of numbers"),
+        ({"images": np.zeros((2, 1, 4, 4), complex)}, "images cannot be read as .* complex128"),
+        ({"time_steps": -5}, "time_steps is -5; a whole number from 1 to 65535"),
+        ({"seed": -1}, "seed is -1; a whole number of 0 or more"),
+        ({"epoch": 2**32}, "epoch is 4294967296; a whole number from 0 to 4294967295"),
+        ({"noise": "gaussian", "severity": -1}, "severity is -1; a whole number from 0 to 8"),
     ],
 )
 def test_refusals_are_sentences(arguments, words):

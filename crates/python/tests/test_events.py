@@ -87,6 +87,30 @@ def test_a_run_of_own_recordings(tmp_path):
     net = leaklab.Network.load(tmp_path / "run")
     spikes = leaklab.evaluate(net, data.recordings(), data.test_labels)
     assert spikes["correct"] == leaklab.evaluate(tmp_path / "run")["correct"]
+    assert leaklab.evaluate(tmp_path / "run", data) == leaklab.evaluate(tmp_path / "run")
+
+
+def test_a_run_refuses_recordings_that_are_divided_otherwise(tmp_path):
+    run, digits = tmp_path / "run", {"dataset": "digits-events", "network": "2x16x16-4C3-2P-10o", "tau": 20}
+    leaklab.train(digits | {"time_steps": 60, "epochs": 1, "train_limit": 20, "test_limit": 10}, run)
+    load = lambda **other: leaklab.load_dataset("digits-events", test_limit=10, **other)
+    assert leaklab.evaluate(run, load(time_steps=60)) == leaklab.evaluate(run)
+    other, net = load(), leaklab.Network.load(run)
+    right = r'have 100 steps; load them with load_dataset\("digits-events", time_steps=60\)'
+    for call, words in [
+        (lambda: leaklab.evaluate(run, other), right),
+        (lambda: leaklab.evaluate(run, load(time_steps=60, step_us=2000)), "have 60 steps of 2000 us"),
+        (lambda: leaklab.evaluate(run, other.recordings(), other.test_labels), "x has 100 steps, .* with 60"),
+        (lambda: leaklab.evaluate(run, leaklab.load_dataset("digits")), "on recordings, and .* has images"),
+        (lambda: leaklab.evaluate(net, other, time_steps=60), "time_steps is 60, and .* have 100 steps"),
+        (lambda: leaklab.evaluate(net, other, encoder="signed"), "encoder is for images"),
+        (lambda: leaklab.evaluate(net, other.recordings(), other.test_labels, seed=3), "seed is for images"),
+        (lambda: other.recordings([-1]), "no recording -1"),
+    ]:
+        with pytest.raises(leaklab.LeakLabError, match=words):
+            call()
+    # A network alone takes any number of steps.
+    assert leaklab.evaluate(net, other)["images"] == 10
 
 
 def test_digits_before_a_camera():

@@ -110,8 +110,11 @@ def test_layers_and_spikes_by_name():
     out = net.forward(x)
     assert np.array_equal(out.spikes("pool1"), out.spikes(1))
     assert out.signal.shape == (12, 2, 3)
-    with pytest.raises(IndexError, match="conv1, pool1, fc1"):
-        out.spikes("fc2")
+    for absent in ("fc2", 3, -1):
+        with pytest.raises(IndexError, match="conv1, pool1, fc1"):
+            out.spikes(absent)
+    one = net.forward(x, membranes="fc1")
+    assert list(one.membranes) == ["fc1"]
 
 
 def test_seeds_and_pickle():
@@ -169,14 +172,21 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].forward(np.zeros((0, 2, 2, 6, 6))), "at least one step"),
         (lambda: example()[0].forward(np.zeros(3)), r"\[T, N, 2, 6, 6\]"),
         (lambda: example()[0].forward(np.full((1, 1, 2, 6, 6), np.inf)), "inf"),
-        (lambda: example()[0].forward(np.zeros((1, 1, 2, 6, 6)), threads=0), "0 threads cannot be started"),
+        (lambda: example()[0].forward(np.zeros((1, 1, 2, 6, 6)), threads=0), "threads is 0"),
         (lambda: example()[0].gradients(example()[1], [0, 1]), "2 labels for 5 samples"),
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, 3, 0]), "label 3 is out of range"),
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, -1, 0]), "label -1"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, "surrogate"), "straight-through"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones((5, 5, 6, 6))]), "1 masks for 2"),
-        (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones(3), np.ones(8)]), "mask 0"),
+        (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones(3), np.ones(8)]), r"s\[0\]"),
         (lambda: leaklab.Network.load("/nowhere"), "/nowhere"),
+        (lambda: leaklab.Network("1x4x4-2FC-3o", seed=-1), "seed is -1; a whole number of 0 or more"),
+        (lambda: leaklab.Network("1x4x4-2FC-3o", seed=2**64), "seed is 18446744073709551616; .* from 0 to"),
+        (lambda: example()[0].forward(example()[1].astype(complex)), "x cannot be read as .* complex128"),
+        (lambda: example()[0].forward("spikes"), "x cannot be read as an array of numbers"),
+        (lambda: example()[0].forward([[1, 2], [3]]), "x cannot be read as an array of numbers"),
+        (lambda: example()[0].gradients(example()[1], [0] * 5, masks=["a", "b"]), r"masks\[0\] c"),
+        (lambda: example()[0].set_weights({1: np.zeros(3)}), "the name of a layer is a text, and 1 is none"),
     ],
 )
 def test_refusals_are_sentences(call, words):

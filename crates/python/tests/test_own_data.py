@@ -1,5 +1,7 @@
 """One's own arrays: trained, evaluated, analysed, studied, and the same bits from a file through the program."""
 
+import ast
+import inspect
 import os
 import pathlib
 import re
@@ -178,6 +180,29 @@ def test_a_network_is_evaluated_on_anything(tmp_path):
     assert own["condition"] == "gaussian/pixel/2"
 
 
+def test_a_run_normalises_by_its_own_training_images(tmp_path):
+    run, digits = tmp_path / "run", leaklab.load_dataset("digits")
+    settings = {"dataset": "digits", "network": "1x8x8-4C3-2P-10o", "tau": 20, "time_steps": 20, "epochs": 1}
+    leaklab.train(settings | {"normalise": "per-channel", "seed": 5}, run)
+    own = leaklab.evaluate(run)
+    # The same test images beside training images of another brightness.
+    dark = digits.train_images // 4
+    darker = leaklab.Dataset.from_arrays(dark, digits.train_labels, digits.test_images, digits.test_labels)
+    assert leaklab.evaluate(run, digits) == leaklab.evaluate(run, darker) == own
+    # By hand: the constants are those of all training images, whichever part of them is shown.
+    mean, deviation = digits.train_images.mean() / 255, digits.train_images.std() / 255
+    by_hand = lambda images: np.clip((images / 255 - mean) / (2 * deviation), -1, 1).astype(np.float32)
+    part = leaklab.load_dataset("digits", train_limit=40, test_limit=40)
+    spikes = leaklab.encode(by_hand(part.train_images), 20, 5, samples=part.train_samples)
+    expected = leaklab.evaluate(run, spikes, part.train_labels)
+    for shown in (leaklab.evaluate(run, train=True, limit=40), leaklab.evaluate(run, part, train=True)):
+        assert shown["correct"] == expected["correct"]
+        assert shown["sse"] == pytest.approx(expected["sse"], rel=1e-3)
+    floats = leaklab.evaluate(run, by_hand(part.test_images), part.test_labels)
+    pixels = leaklab.evaluate(run, part.test_images, part.test_labels)
+    assert pixels["sse"] == pytest.approx(floats["sse"], rel=1e-3)
+
+
 def test_arguments_that_do_not_belong_are_refused(tmp_path):
     made, net, run = data(), leaklab.Network("1x1x4-16FC-2o"), tmp_path / "run"
     leaklab.train(config(made, epochs=1), run)
@@ -247,7 +272,37 @@ def test_types_can_be_imported():
     stubs = pathlib.Path(leaklab.__file__).with_name("__init__.pyi").read_text()
     listed = re.search(r"^Noise[^=]*= Literal\[(.*?)\]", stubs, re.M | re.S).group(1)
     assert tuple(re.findall(r'"([^"]+)"', listed)) == Noise.__args__, "the stubs list the noises that there are"
-    assert "target=\"generic\"" in leaklab.Network.to_nir.__text_signature__ and "..." not in leaklab.evaluate.__text_signature__
+
+
+def arguments(function):
+    """Names, kinds and defaults of a function's arguments."""
+    found = inspect.signature(function).parameters.values()
+    return [(one.name, one.kind, one.default) for one in found if one.name != "self"]
+
+
+def test_help_shows_what_the_stubs_declare():
+    stubs = ast.parse(pathlib.Path(leaklab.__file__).with_name("__init__.pyi").read_text())
+    compared = []
+    for node in stubs.body:
+        methods = node.body if isinstance(node, ast.ClassDef) else [node]
+        for method in methods:
+            if not isinstance(method, ast.FunctionDef):
+                continue
+            owner = getattr(leaklab, node.name) if node is not method else leaklab
+            if any(getattr(decorator, "id", "") == "property" for decorator in method.decorator_list):
+                assert inspect.isdatadescriptor(inspect.getattr_static(owner, method.name)), method.name
+                continue
+            ours = owner if method.name == "__init__" else getattr(owner, method.name)
+            # What the stub says, as a function of its own.
+            method.decorator_list, method.returns = [], None
+            for one in [*method.args.args, *method.args.kwonlyargs]:
+                one.annotation = None
+            names = {}
+            exec(compile(ast.Module([method], []), "stub", "exec"), names)
+            assert arguments(ours) == arguments(names[method.name]), f"{node.name}.{method.name}"
+            assert ours.__doc__, method.name
+            compared.append(method.name)
+    assert len(compared) > 20 and {"advise", "analyse", "study", "to_nir"} <= set(compared)
 
 
 @pytest.mark.parametrize("name", ["wine", "breast_cancer", "digits"])

@@ -13,7 +13,7 @@ from leaklab import Columns, Noise, Scenario
 def own_arrays() -> leaklab.Dataset:
     rng = np.random.default_rng(1)
     labels = np.arange(100) % 2
-    images = rng.normal(size=(100, 6)) + 4.0 * labels[:, None]
+    images = rng.normal(size=(100, 6)) + 4.0 * labels[:, None] * (np.arange(6) < 3)
     return leaklab.Dataset.from_arrays(images, labels, class_names=["low", "high"], name="example")
 
 
@@ -57,10 +57,13 @@ def main(work: pathlib.Path) -> None:
     assert np.array_equal(robustness["accuracy"], tables["robustness"]["accuracy"])
     assert leaklab.tables(run).keys() >= tables.keys()
 
-    study = leaklab.study(settings | {"tau": [5, float("inf")], "seeds": [1, 2], "epochs": 1}, work / "study")
+    study = leaklab.study(settings | {"tau": [5, float("inf")], "seeds": [1, 2], "epochs": 4}, work / "study")
     page: pathlib.Path = leaklab.report(study["folder"], work / "page.html")
     claims = leaklab.compare(study["folder"])["claims"]
-    assert page.exists() and len(claims["claim"]) > 0
+    assert study["outcome"] == "finished" and page.exists() and len(claims["claim"]) > 0
+    why: dict[str, Columns] = leaklab.analyse(study["folder"], "mechanism", noise="deletion/channel")
+    advice: dict[str, Any] = leaklab.advise(work / "study", "deletion/channel", severity=4, synops_budget=1e6)
+    assert len(why["why_split"]["tau"]) > 0 and advice["stimulus"] == "deletion/channel/4"
 
     events = leaklab.load_dataset("digits-events", time_steps=30, test_limit=10)
     spikes = events.recordings([0, 1])

@@ -113,7 +113,7 @@ class Network:
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> None:
         """Replaces the weights of the layers that are named."""
     def forward(
-        self, x: ArrayLike, *, membranes: Sequence[str] = (), threads: int | None = None
+        self, x: ArrayLike, *, membranes: str | Sequence[str] = (), threads: int | None = None
     ) -> Forward:
         """Runs the network on input spikes, float32 [T, N, C, H, W]; membranes names layers to record."""
     def calibrate(self, x: ArrayLike, spike_rate: float, *, threads: int | None = None) -> None:
@@ -165,9 +165,7 @@ class Dataset:
         """A data set of images [N, C, H, W] or [N, H, W], or of features [N, F]."""
     def save(self, path: Path) -> None:
         """Writes an .npz file, which the program reads as the data set npz."""
-    def recordings(
-        self, indices: Sequence[int] | None = None, *, train: bool = False
-    ) -> NDArray[np.uint8]:
+    def recordings(self, indices: ArrayLike | None = None, *, train: bool = False) -> NDArray[np.uint8]:
         """Spikes of recordings, [T, N, C, H, W]."""
     @property
     def shape(self) -> list[int]: ...
@@ -202,7 +200,11 @@ def load_dataset(
     step_us: int | None = None,
     downsample: int = 1,
 ) -> Dataset:
-    """Loads a data set by name; digits and digits-events need no files."""
+    """Loads a data set by name; digits and digits-events need no files.
+
+    time_steps, step_us and downsample divide recordings of events into steps and pixels; they are refused for
+    images.
+    """
 
 def encode(
     images: ArrayLike,
@@ -230,7 +232,11 @@ def train(
     checkpoint_minutes: float = 10.0,
     stop_on_divergence: bool = False,
 ) -> dict[str, Any]:
-    """Trains a network into a run folder; settings are a dict or a TOML file."""
+    """Trains a network into a run folder; settings are a dict or a TOML file.
+
+    Returns a dict: run, outcome ("finished", "interrupted" or "diverged"), epochs, best_epoch, best_accuracy,
+    last, validation and notices.
+    """
 
 def study(
     config: Mapping[str, Any] | Path,
@@ -240,7 +246,11 @@ def study(
     threads: int | None = None,
     checkpoint_minutes: float = 10.0,
 ) -> dict[str, Any]:
-    """Trains every condition and seed, measures, compares, and writes the page."""
+    """Trains every condition and seed, measures, compares, and writes the page; continues an existing study.
+
+    Returns a dict: outcome ("finished", or "interrupted" if the callback returned False), report, folder,
+    name and runs.
+    """
 
 def resume(
     run: Path,
@@ -251,7 +261,7 @@ def resume(
     stop_on_divergence: bool = False,
     data_dir: Path | None = None,
 ) -> dict[str, Any]:
-    """Goes on with a run from its last checkpoint, to the same bits."""
+    """Continues a run from its last checkpoint, with bit-identical results; returns what train returns."""
 
 def evaluate(
     network: Network | Path,
@@ -274,7 +284,11 @@ def evaluate(
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
 ) -> dict[str, Any]:
-    """Accuracy of a run on its test set, or of any network on a data set, images or spikes; clean or under noise."""
+    """Accuracy of a run on its test set, or of any network on a data set, images or spikes.
+
+    A run sees images as in training: with its time steps, encoder and seed, normalised by its own training
+    images.
+    """
 
 @overload
 def analyse(
@@ -282,21 +296,23 @@ def analyse(
     name: Literal["all", "mechanism"],
     *,
     images: int | None = None,
-    noise: Sequence[str] = (),
+    noise: str | Sequence[str] = (),
     best: bool = False,
     data_dir: Path | None = None,
     threads: int | None = None,
     tau: float | None = None,
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
-) -> dict[str, Columns]: ...
+) -> dict[str, Columns]:
+    """Runs all analyses of a run, or asks where the robustness of a run or study comes from."""
+
 @overload
 def analyse(
     run: Path,
     name: str,
     *,
     images: int | None = None,
-    noise: Sequence[str] = (),
+    noise: str | Sequence[str] = (),
     best: bool = False,
     data_dir: Path | None = None,
     threads: int | None = None,
@@ -306,13 +322,29 @@ def analyse(
 ) -> Columns:
     """Runs an analysis and returns one of its tables as a dict of arrays."""
 
+def advise(
+    study: Path,
+    noise: str,
+    *,
+    severity: int | None = None,
+    synops_budget: float | None = None,
+    baseline: str | None = None,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """The most robust network of a study under a noise such as "gaussian/pixel", and the leak to run it with.
+
+    Returns a dict: stimulus, budget, trained, hidden, readout, chosen_accuracy, accuracy, low, high, gain,
+    gain_low, gain_high, synops, synops_ratio, spike_rate, candidates, seeds and images.
+    """
+
 def tables(run: Path) -> dict[str, Columns]:
     """Every table of a run or of a study."""
 
 def compare(
     runs: Path | Sequence[Path], out: Path | None = None, *, baseline: str | None = None
 ) -> dict[str, Columns]:
-    """Puts analysed runs side by side and judges the paper's claims."""
+    """Compares analysed runs and judges the paper's claims."""
 
 def report(folder: Path, out: Path | None = None) -> pathlib.Path:
     """Writes the page of a study or run and returns its path."""
