@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
-"""Runs the Python code of Markdown files and notebooks, in order, in a folder of its own; any error is one here.
+"""Runs the Python code of Markdown files and notebooks, in order, in a temporary folder; any error is an error here.
 
     tools/run_documents.py docs/python.md examples/leaklab.ipynb
+    tools/run_documents.py --renew examples/leaklab.ipynb       # also stores the outputs (needs nbclient, ipykernel)
+
+What a notebook's cells print must be what is stored in it. Trained weights depend on the instruction set in their last
+bits, so this is compared only on machines of the kind on which the notebook was renewed.
 """
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -11,31 +17,82 @@ import sys
 import tempfile
 import warnings
 
+RENEW = "tools/run_documents.py --renew"
 
-def blocks(path: pathlib.Path) -> list[str]:
-    """The pieces of Python code of a document."""
+
+def instruction_set() -> str:
+    """The widest instruction set of the kernels that this processor has."""
+    try:
+        flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        return "unknown"
+    return next((name for name, flag in [("avx512", "avx512f"), ("avx2", "avx2")] if flag in flags), "portable")
+
+
+def blocks(path: pathlib.Path) -> list[tuple[str, str | None]]:
+    """The pieces of Python code of a document, each with what it is expected to print, if that is known."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = json.loads(text)["cells"]
-        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    return [piece.split("```")[0] for piece in text.split("```python\n")[1:]]
+    if path.suffix != ".ipynb":
+        return [(piece.split("```")[0], None) for piece in text.split("```python\n")[1:]]
+    notebook = json.loads(text)
+    comparable = notebook["metadata"].get("instruction_set") == instruction_set()
+    pieces = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            streams = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+            printed = "".join("".join(stream["text"]) for stream in streams if stream["name"] == "stdout")
+            pieces.append(("".join(cell["source"]), printed if comparable else None))
+    return pieces
+
+
+def run(name: str, pieces: list[tuple[str, str | None]]) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, (piece, expected) in enumerate(pieces, 1):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(piece, f"{name}, piece {number}", "exec"), names)
+        if expected is not None and out.getvalue() != expected:
+            sys.exit(f"{name}, piece {number} prints\n{out.getvalue()}and stored is\n{expected}Renew it: {RENEW} {name}")
+
+
+def renew(path: pathlib.Path) -> None:
+    """Executes a notebook and stores its outputs."""
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}}).execute()
+    notebook["metadata"]["instruction_set"] = instruction_set()
+    for cell in notebook["cells"]:
+        cell["metadata"].pop("execution", None)
+        if cell["cell_type"] == "code":
+            # One stream, however its lines arrived.
+            streams = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+            for stream in streams[1:]:
+                streams[0]["text"] += stream["text"]
+                cell["outputs"].remove(stream)
+    nbformat.write(notebook, path)
 
 
 def main() -> None:
     os.environ["MPLBACKEND"] = "Agg"
     # A figure that cannot be shown is no error.
     warnings.filterwarnings("ignore", message=".*non-interactive.*")
-    for name in sys.argv[1:]:
-        path = pathlib.Path(name).resolve()
-        pieces = blocks(path)
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--renew"]:
+        del os.environ["MPLBACKEND"]
+        for name in arguments[1:]:
+            renew(pathlib.Path(name))
+        return
+    for name in arguments:
+        pieces = blocks(pathlib.Path(name))
         if not pieces:
             sys.exit(f"{name}: no Python code")
         before = os.getcwd()
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            names: dict[str, object] = {"__name__": "__main__"}
-            for number, piece in enumerate(pieces, 1):
-                exec(compile(piece, f"{name}, piece {number}", "exec"), names)
+            run(name, pieces)
             os.chdir(before)
         print(f"{name}: {len(pieces)} pieces of code ran")
 

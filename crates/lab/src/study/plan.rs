@@ -98,7 +98,14 @@ impl Plan {
                 epochs,
             });
         }
-        let speeds = measure(&subjects, &dataset, threads)?;
+        // A condition of which nothing is left to do needs no measurement.
+        let idle = |place: usize| runs.iter().zip(&places).all(|(run, of)| *of != place || run.complete);
+        let (waiting, measured): (Vec<usize>, Vec<Subject>) =
+            subjects.into_iter().enumerate().filter(|(place, _)| !idle(*place)).unzip();
+        let mut speeds = vec![Speed::default(); config.conditions.len()];
+        for (place, speed) in waiting.into_iter().zip(measure(&measured, &dataset, threads)?) {
+            speeds[place] = speed;
+        }
         for (run, place) in runs.iter_mut().zip(places) {
             run.speed = speeds[place];
         }
@@ -151,7 +158,9 @@ impl Plan {
 
     /// Processor seconds of the question where robustness comes from.
     pub fn mechanism_seconds(&self) -> f64 {
-        let noisy = self.runs.iter().map(|run| run.speed.noisy).sum::<f64>() / self.runs.len().max(1) as f64;
+        let measured: Vec<f64> =
+            self.runs.iter().map(|run| run.speed.noisy).filter(|noisy| *noisy > 0.0).collect();
+        let noisy = measured.iter().sum::<f64>() / measured.len().max(1) as f64;
         self.mechanism_images as f64 * noisy
     }
 

@@ -111,7 +111,7 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
         );
         return (if only_strong { AnswerCase::OnlyStrongNoise } else { AnswerCase::OnlyExtremes }, sentence);
     }
-    if all(&|row| row.case == Case::Opposite) {
+    if all(&surely_opposite) {
         let sentence =
             format!("No, the opposite: under {kinds}, {most} is less accurate than {least}, by {range}.");
         return (AnswerCase::Against, sentence);
@@ -137,6 +137,11 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
         return (AnswerCase::Undecided, sentence);
     }
     (AnswerCase::Mixed, mixed(claims, &most, &least, n))
+}
+
+/// Whether the opposite of a claim is sure, after the correction over all noises.
+fn surely_opposite(row: &ClaimRow) -> bool {
+    row.case == Case::Opposite && row.p.is_some_and(|p| p <= SIGNIFICANT)
 }
 
 /// What the conditions between most and least leak gain or lose against the least, where that is sure: by
@@ -245,16 +250,17 @@ fn mixed(claims: &[ClaimRow], most: &str, least: &str, n: usize) -> String {
     if count > 0 {
         pieces.push(format!("it is more accurate under {count} of {n} kinds of noise ({names})"));
     }
-    let (against, names) = part(Verdict::DoesNotHold, Some(Case::Opposite));
-    if against > 0 {
-        pieces.push(format!("it is less accurate under {against} ({names})"));
+    let against: Vec<String> =
+        noises_with(claims, surely_opposite).iter().map(|noise| noise.words()).collect();
+    if !against.is_empty() {
+        pieces.push(format!("it is less accurate under {} ({})", against.len(), against.join(", ")));
     }
     let (unsteady, names) = part(Verdict::DoesNotHold, Some(Case::NotSteady));
     if unsteady > 0 {
         pieces.push(format!("it does not change steadily with leak under {unsteady} ({names})"));
     }
     let not = |row: &ClaimRow| {
-        row.verdict == Verdict::DoesNotHold && ![Case::Opposite, Case::NotSteady].contains(&row.case)
+        row.verdict == Verdict::DoesNotHold && row.case != Case::NotSteady && !surely_opposite(row)
     };
     let none: Vec<String> = noises_with(claims, not).iter().map(|noise| noise.words()).collect();
     if !none.is_empty() {
