@@ -2,8 +2,8 @@
 //! images, with its own settings, timed while it goes on.
 //!
 //! Cost follows activity, and activity depends on the images, the leak and what was learned: with strong leak it
-//! can triple within the first hundreds of updates. So the measurement lasts for a hundredth of the training that
-//! it is to predict, within limits, and only its last part counts. The unit is the processor time of one thread:
+//! can triple within the first hundreds of updates. So the measurement lasts for 5 % of the training that it is to
+//! predict, within limits, and only its last part counts. The unit is the processor time of one thread:
 //! other work on the machine does not make an estimate longer.
 
 use crate::analysis::stimulus::setting;
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 
 /// Share of the training of a condition's runs for which the condition is measured, and the processor seconds
 /// that this takes at least and at most; at least two updates are made.
-const SHARE: f64 = 0.01;
+const SHARE: f64 = 0.05;
 const SHORTEST: f64 = 0.8;
 const LONGEST: f64 = 8.0;
 /// Processor seconds that one update may take; where a mini-batch takes longer, a part of it is trained.
 const UPDATE: f64 = 0.3;
 /// Fewest images of an update.
 const FEWEST: usize = 8;
-/// Severity of the noises under which images are shown: the middle one.
-const SEVERITY: usize = 4;
+/// Severities of the noises under which images are shown: strong noise takes longer than its share.
+const MEASURED: [usize; 4] = [2, 4, 6, 8];
 
 /// The system counts processor time in ticks of some milliseconds; a shorter time than this is taken from the
 /// clock on the wall.
@@ -156,7 +156,7 @@ fn timed(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
         let count = if split.is_empty() {
             0
         } else {
-            ((0.25 * SHORTEST / train.max(1e-9)) as usize).clamp(FEWEST, 256)
+            ((0.125 * SHORTEST / train.max(1e-9)) as usize).clamp(FEWEST, 128)
         };
         let clock = Clock::start();
         infer(
@@ -175,9 +175,12 @@ fn timed(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
     let infer = show(&testing, 0)?;
     let mut noisy = Vec::new();
     for key in &config.noise {
-        let noise = setting(Stimulus::at(*key, SEVERITY), &config.severities).ok().flatten();
-        let presentation = Presentation { encoding: testing.encoding.with_noise(noise), ..testing.clone() };
-        noisy.push(show(&presentation, 0)?);
+        for severity in MEASURED {
+            let noise = setting(Stimulus::at(*key, severity), &config.severities).ok().flatten();
+            let presentation =
+                Presentation { encoding: testing.encoding.with_noise(noise), ..testing.clone() };
+            noisy.push(show(&presentation, 0)?);
+        }
     }
     let noisy = if noisy.is_empty() { infer } else { noisy.iter().sum::<f64>() / noisy.len() as f64 };
     Ok(Speed { train, infer, noisy })

@@ -167,11 +167,23 @@ impl Plan {
     /// Seconds that the study still needs on this machine if it does nothing else, as far as a short
     /// measurement can tell.
     pub fn seconds(&self) -> f64 {
-        let runs = self.runs.iter().map(|run| self.run_seconds(run)).sum::<f64>();
-        let lanes = self.lanes();
-        let together = lanes as f64 * self.speedup(self.threads / lanes);
         let theory = if self.theory { 0.0 } else { THEORY_SECONDS };
-        theory + runs / together + self.mechanism_seconds() / self.threads as f64
+        theory + self.runs_take() + self.mechanism_seconds() / self.threads as f64
+    }
+
+    /// Seconds that the runs take, given out as `work::run` does: full rounds first, in which whoever is free takes
+    /// the next run; what is left over shares the threads.
+    fn runs_take(&self) -> f64 {
+        let lanes = self.lanes();
+        let (rounds, rest) = self.runs.split_at(self.runs.len() - self.runs.len() % lanes);
+        let mut busy = vec![0.0_f64; lanes];
+        for run in rounds {
+            let free = busy.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("there is a lane");
+            *free += self.run_seconds(run) / self.speedup(self.threads / lanes);
+        }
+        let shared = self.speedup(self.threads / rest.len().max(1));
+        let longest = rest.iter().map(|run| self.run_seconds(run) / shared).fold(0.0, f64::max);
+        busy.into_iter().fold(0.0, f64::max) + longest
     }
 
     /// How much faster a training is on so many threads than on one: groups of images are done in rounds.
@@ -217,6 +229,34 @@ fn training_memory(run: &RunConfig, threads: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two lanes: the longer of the first two runs, then the third on both threads.
+    #[test]
+    fn time_is_that_of_the_lanes() {
+        let assignments = ["seeds=[1]", "tau=[5, 30, inf]", "epochs=1"];
+        let config = StudyConfig::load("digits", &assignments.map(str::to_owned)).unwrap();
+        let run = |seconds: f64| RunState {
+            name: String::new(),
+            planned: 1,
+            epochs: 0,
+            probe: true,
+            complete: false,
+            speed: Speed { train: seconds / 1000.0, ..Speed::default() },
+        };
+        let plan = Plan {
+            runs: [100.0, 50.0, 40.0].map(run).into(),
+            train_images: 1000,
+            test_images: 0,
+            analysis_images: 0,
+            mechanism_images: 0,
+            threads: 2,
+            theory: true,
+            bytes: 0,
+            config,
+        };
+        assert_eq!(plan.lanes(), 2);
+        assert!((plan.seconds() - 120.0).abs() < 1e-9, "{}", plan.seconds());
+    }
 
     #[test]
     fn no_more_runs_at_a_time_than_fit_into_memory() {
