@@ -218,6 +218,34 @@ mod tests {
         assert!(health.accuracy(5, 10, (1, 0.25), 0.1).is_empty());
     }
 
+    /// 70 % of two classes is far from guessing.
+    #[test]
+    fn guessing_depends_on_the_number_of_classes() {
+        let epoch = |number: u64, train_accuracy: f64| Epoch {
+            format: leaklab_record::metrics::FORMAT,
+            epoch: number,
+            learning_rate: 0.1,
+            train_accuracy,
+            train_sse: None,
+            train_accuracy_evaluated: None,
+            train_sse_evaluated: None,
+            test_accuracy: None,
+            test_sse: None,
+            spike_rate: None,
+            synops: None,
+            layers: Vec::new(),
+            seconds: 0.0,
+            images_per_second: 0.0,
+        };
+        let two = Architecture::parse("1x1x4-8FC-2o").unwrap();
+        let kinds = |first: f64, second: f64| {
+            let notices = health().epoch(&two, Some(&epoch(1, first)), &epoch(2, second));
+            notices.into_iter().map(|notice| notice.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(0.6, 0.7), []);
+        assert_eq!(kinds(0.51, 0.5), [Trouble::Chance]);
+    }
+
     #[test]
     fn only_a_gradient_of_zeros_is_none() {
         assert!(health().gradient(1, &[0.0, 1e-30]).is_empty());
