@@ -1,11 +1,11 @@
-"""A whole study through submitit: one job a run, then the comparison and the page.
+"""Runs a whole study with submitit: one job per run, then the comparison and the page.
 
     pip install submitit
     python examples/submitit_study.py cifar10 /shared/cifar10 --partition batch --cpus 16 --hours 12
 
-Each job gives `leaklab study FILE --out DIR --run K` and may be stopped at any moment: exit code 75 says that
-it wrote a checkpoint and wants another turn, which submitit gives it. Without Slurm the same script runs the
-jobs on this machine (--cluster local), which is a good way to try it.
+Each job runs `leaklab study FILE --out DIR --run K` and may be stopped at any moment: exit code 75 means that
+it wrote a checkpoint and must be submitted again, which submitit does. Without Slurm, the same script runs
+the jobs on this machine (--cluster local), which is a good way to test it.
 """
 
 import argparse
@@ -19,7 +19,7 @@ STOPPED = 75
 
 
 class Task:
-    """One call of leaklab, which submitit repeats for as long as it asks for another turn."""
+    """One call of leaklab, which submitit repeats until it has finished."""
 
     def __init__(self, command):
         self.command = command
@@ -27,7 +27,7 @@ class Task:
 
     def __call__(self):
         self.process = subprocess.Popen(self.command)
-        # submitit warns with SIGUSR2 before the time is over; leaklab then writes a checkpoint and leaves.
+        # submitit sends SIGUSR2 before the time limit; leaklab then writes a checkpoint and exits.
         before = signal.signal(signal.SIGUSR2, self.warn)
         try:
             code = self.process.wait()
@@ -43,15 +43,15 @@ class Task:
         self.process.send_signal(signal.SIGUSR2)
 
     def checkpoint(self):
-        """What submitit is to do with a job that was preempted: the same again."""
+        """Called by submitit when a job was preempted: the job is submitted again."""
         return submitit.helpers.DelayedSubmission(Task(self.command))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("study", help="a study file, or the name of a built-in study")
-    parser.add_argument("out", help="the study's folder, on a file system that all nodes see")
-    parser.add_argument("--cluster", default=None, help="slurm or local; found out if not given")
+    parser.add_argument("out", help="the study's folder, on a file system that all nodes share")
+    parser.add_argument("--cluster", default=None, help="slurm or local; detected if not given")
     parser.add_argument("--partition", default=None)
     parser.add_argument("--cpus", type=int, default=1)
     parser.add_argument("--hours", type=float, default=1.0)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times `leaklab.train` against `leaklab train` on the same settings, turn by turn, and compares the checkpoints.
+"""Compares the time of `leaklab.train` and `leaklab train` with the same settings, and the checkpoints.
 
-Usage: python tools/bench_python_train.py [--leaklab target/release/leaklab] [--rounds 7] [--epochs 10] [--threads N]
-Needs the leaklab module (pip install .). Prints a Markdown table of medians and the ratio of Python to the program,
-which is the median of the rounds' own ratios. The program's time has its start in it; Python's is that of the call, without
-and with a callback for every event. Exits with 1 if a checkpoint differs.
+Usage: bench_python_train.py [--leaklab target/release/leaklab] [--rounds 7] [--epochs 10] [--threads N]
+Needs the leaklab module (pip install .). Prints a Markdown table of medians and of the ratio of Python to the
+program, which is the median of the ratios of all rounds. The time of the program includes its start. That of
+Python is the time of the call, without and with a callback for every event. Exits with 1 if a checkpoint
+differs.
 """
 
 import argparse
@@ -25,7 +26,7 @@ def processor(who):
 
 
 def timed(who, work):
-    """Seconds on the clock and of processor time."""
+    """Wall time and processor time in seconds."""
     wall, cpu = time.perf_counter(), processor(who)
     work()
     return time.perf_counter() - wall, processor(who) - cpu
@@ -58,18 +59,19 @@ def main():
     checkpoints = set()
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(arguments.rounds + 1):
-            # Whoever comes first in a round may find a colder machine.
+            # The order changes from round to round, since the first one in a round may run more slowly.
             names = list(ways)[turn % len(ways):] + list(ways)[:turn % len(ways)]
             for name in names:
                 who, way = ways[name]
                 out = pathlib.Path(folder, f"{turn}-{list(ways).index(name)}")
                 spent = timed(who, lambda: way(str(out)))
                 checkpoints.add((out / "checkpoint.safetensors").read_bytes())
-                if turn > 0:  # The first round warms up.
+                if turn > 0:  # The first round is a warm-up.
                     times[name].append(spent)
 
     base = times["`leaklab train`"]
-    print(f"digits, {arguments.epochs} epochs, {arguments.threads or 'all'} threads, {arguments.rounds} rounds\n")
+    count = arguments.threads or "all"
+    print(f"digits, {arguments.epochs} epochs, {count} threads, {arguments.rounds} rounds\n")
     print("| | seconds | ratio | processor seconds | ratio |\n| --- | --- | --- | --- | --- |")
     for name, spent in times.items():
         cells = []
@@ -77,7 +79,7 @@ def main():
             ratio = statistics.median(own[kind] / other[kind] for own, other in zip(spent, base))
             cells += [f"{statistics.median(own[kind] for own in spent):.3f}", f"{ratio:.3f}"]
         print(f"| {name} | {' | '.join(cells)} |")
-    print(f"\nCheckpoints: {'all the same bytes' if len(checkpoints) == 1 else 'NOT all the same bytes'}.")
+    print(f"\nCheckpoints: {'all identical' if len(checkpoints) == 1 else 'NOT all identical'}.")
     return 0 if len(checkpoints) == 1 else 1
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time per synaptic operation against activity, time steps and threads, as Markdown tables.
+"""Prints the time per synaptic operation by activity, time steps and threads, as Markdown tables.
 
 Usage: bench_scaling.py [LEAKLAB] [BATCH]      (default: target/release/leaklab, 64)
 """

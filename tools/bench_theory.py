@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times one coherence curve by `leaklab theory` and by mpmath's parabolic cylinder functions, in one run.
+"""Compares the time of one coherence curve by `leaklab theory` and by mpmath's parabolic cylinder functions.
 
 Usage: python tools/bench_theory.py [--leaklab target/release/leaklab] [--points 200]
-Needs mpmath (pip install mpmath). Prints a Markdown table: what one waits for, and how far the two answers differ.
+Needs mpmath (pip install mpmath). Prints a Markdown table of times and of the largest difference of the
+values.
 
-mpmath evaluates the paper's Eqn. 11 as it is printed, with `pcfd`. At 15 digits (mpmath's default, like a double)
-that formula cancels in part of the range, so the same curve is also timed with twice the digits.
+mpmath evaluates the paper's Eqn. 11 as it is printed, with `pcfd`. With 15 digits (mpmath's default, as in a
+double) the formula suffers from cancellation in part of the range, so the same curve is also computed with
+twice the digits.
 """
 
 import argparse
@@ -26,13 +28,13 @@ RANGE = (0.01, 100.0)
 
 
 def children():
-    """Processor time of finished child processes: like mpmath's own below, untouched by what else the machine does."""
+    """Processor time of finished child processes. Like mpmath's below, it does not depend on other load."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def ours(program, mu, d, points):
-    """The curve as [(omega, coherence)], and the command's processor time in seconds, process start included."""
+    """The curve as [(omega, coherence)], and the command's processor time in seconds, including its start."""
     command = [program, "theory", "coherence", "--mu", str(mu), "--d", str(d),
                "--omega", f"{RANGE[0]}:{RANGE[1]}:{points}:log", "--csv"]
     start = children()
@@ -43,7 +45,7 @@ def ours(program, mu, d, points):
 
 
 def paper(mu, d, omegas):
-    """Eqn. 11 with pcfd, threshold 1 and reset 0, at mpmath's present precision."""
+    """Eqn. 11 with pcfd, threshold 1 and reset 0, with the current precision of mpmath."""
     mp = mpmath.mp
     mu, d = mp.mpf(mu), mp.mpf(d)
     root = mp.sqrt(d)
@@ -89,7 +91,7 @@ def main():
         runs = [ours(options.leaklab, mu, d, options.points) for _ in range(options.repeats)]
         rows = runs[0][0]
         whole = statistics.median(seconds for _, seconds in runs)
-        # Many curves in one process, so that its start and the printing of one curve do not count.
+        # A curve with 50 times the points, so that the start of the process can be subtracted.
         many = statistics.median(ours(options.leaklab, mu, d, 50 * options.points)[1] for _ in range(3))
         alone = max(many - whole, 0.0) / 49
         cells = []
@@ -105,7 +107,7 @@ def main():
               f"| {mu}, {d} | {1e3 * whole:.1f} ms | below the clock | {cells[0][0]:.2f} s | {cells[1][0]:.2f} s | - "
               f"| {cells[0][1]:.1e} | {cells[1][1]:.1e} |")
         if not math.isfinite(cells[1][1]) or cells[1][1] > 1e-9:
-            sys.exit("the two disagree: something is wrong")
+            sys.exit("the values of leaklab and mpmath differ by more than 1e-9")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that other tools read what a run leaves behind: TensorBoard, pandas and safetensors, from PyPI.
+"""Checks that other tools can read the files of a run: TensorBoard, pandas and safetensors, from PyPI.
 
 Usage: check_run_files.py RUN        (needs: pip install tensorboard pandas safetensors numpy)
 """

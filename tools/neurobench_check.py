@@ -3,12 +3,12 @@
 
     pip install neurobench safetensors snntorch
     python tools/neurobench_check.py            # compare with the recorded numbers
-    python tools/neurobench_check.py --record   # write crates/lab/tests/neurobench.json anew
+    python tools/neurobench_check.py --record   # write crates/lab/tests/neurobench.json again
 
-The golden networks (weights and input spikes) run in PyTorch as plain modules under NeuroBench's own `Benchmark`; its
-results are kept in crates/lab/tests/neurobench.json, and the Rust test `neurobench` demands that LeakLab's counts on
-the same weights and spikes equal them. Each case also runs with every fifth weight set to zero, because NeuroBench
-counts only weights that are not zero.
+The networks of the reference cases (weights and input spikes) run in PyTorch as plain modules under
+NeuroBench's own `Benchmark`. Its results are stored in crates/lab/tests/neurobench.json, and the Rust test
+`neurobench` requires that LeakLab's counts for the same weights and spikes are equal. Each case also runs
+with every fifth weight set to zero, because NeuroBench counts only weights that are not zero.
 """
 
 import argparse
@@ -33,19 +33,19 @@ from neurobench.models import TorchModel
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "crates/lab/assets/golden"
 RECORD = ROOT / "crates/lab/tests/neurobench.json"
-# Dropout is for training only, so the two cases with masks are left out.
+# The two cases with dropout, which is for training only, and the four with leak by layer are omitted.
 CASES = ["if_conv", "lif_conv", "lif_conv_exact", "lif_fc", "lif_noisy_input", "lif_threshold", "three_channels"]
 
 
 class Leaky(snntorch.SpikingNeuron):
-    """A layer of spiking neurons; `decay` 1 and threshold 0.75 make it a pool's.
+    """A layer of spiking neurons; with `decay` 1 and threshold 0.75 they are those of a pool.
 
-    NeuroBench finds the cost of a neuron by the name of its class and reads its potential from `mem`.
+    NeuroBench determines the cost of a neuron from the name of its class, and reads its potential from `mem`.
     """
 
     def __init__(self, decay, threshold):
         super().__init__(threshold=threshold, init_hidden=True, reset_mechanism="zero")
-        self._buffers.clear()  # the footprint is that of the weights
+        self._buffers.clear()  # the footprint includes only the weights
         self.decay, self.limit = decay, threshold
 
     def start(self):
@@ -59,7 +59,7 @@ class Leaky(snntorch.SpikingNeuron):
 
 
 class Network(nn.Module):
-    """A golden network, step by step. The output layer is a plain Linear: it never fires."""
+    """The network of a reference case, step by step. The output layer is a plain Linear: it never fires."""
 
     def __init__(self, notation, tau, threshold, weights):
         super().__init__()
@@ -93,26 +93,28 @@ class Network(nn.Module):
 
 
 def measure(name, zeroed):
-    """NeuroBench's numbers for one golden case."""
+    """NeuroBench's numbers for one reference case."""
     with safe_open(GOLDEN / f"{name}.safetensors", "pt") as file:
         settings = json.loads(file.metadata()["golden"])
         names = [k for k in file.keys() if k.startswith("weight.")]
         order = sorted(names, key=lambda k: (not k.startswith("weight.conv"), k))
-        # In float64, as the golden spikes were made; their margins to the threshold allow float32 too.
+        # In float64, in which the reference spikes were computed; their distance from the threshold also
+        # allows float32.
         weights = [file.get_tensor(k).double() for k in order]
         images = file.get_tensor("input").double().transpose(0, 1)
     if zeroed:
         for weight in weights:
             weight.view(-1)[::5] = 0
     tau = math.inf if settings["tau"] == "inf" else settings["tau"]
-    # The footprint is that of 32-bit weights.
+    # The footprint is measured with 32-bit weights.
     network = Network(settings["network"], tau, settings["v_th"], [w.float() for w in weights])
     footprint = Footprint()(TorchModel(network))
     model = TorchModel(network.double())
     model.add_activation_module(Leaky)
     loader = DataLoader(TensorDataset(images, torch.zeros(len(images))), batch_size=1)
     with torch.no_grad():
-        results = Benchmark(model, loader, [], [], [[], [SynapticOperations, ActivationSparsity, NeuronOperations]]).run(quiet=True)
+        metrics = [SynapticOperations, ActivationSparsity, NeuronOperations]
+        results = Benchmark(model, loader, [], [], [[], metrics]).run(quiet=True)
     operations = results["SynapticOperations"]
     return {
         "case": name,

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Digits networks of LeakLab in Norse, snnTorch and SpikingJelly, by way of NIR, and one of snnTorch's in LeakLab.
+"""Runs networks of LeakLab in Norse, snnTorch and SpikingJelly, and one of snnTorch in LeakLab, using NIR.
 
     python tools/nir_roundtrip.py [--epochs 3] [--images 355] [--leaklab PROGRAM] [--work DIR]
 
-Needs leaklab, torch, nir, nirtorch, norse, snntorch and spikingjelly (`tools/check-nir` installs them). Each file is
-written by `leaklab export --nir --target TOOL`, loaded by the tool's own importer with its default options, and run as
-it is on the same input spikes. The tables of docs/interoperability.md are what it prints. Exits with 1 if a class
-differs, or more than one spike in ten thousand.
+Needs leaklab, torch, nir, nirtorch, norse, snntorch and spikingjelly (`tools/check-nir` installs them). Each
+file is written by `leaklab export --nir --target TOOL`, loaded by the tool's own importer with its default
+options, and run without changes on the same input spikes. The output contains the tables of
+docs/interoperability.md. Exits with 1 if a class differs, or more than one spike in ten thousand.
 """
 
 import argparse
@@ -50,7 +50,7 @@ TOOLS = {"norse": in_norse, "snntorch": in_snntorch, "spikingjelly": in_spikingj
 
 
 def run(module, x, neurons):
-    """Steps a torch module through x; the spikes of each neuron node [T, N, ...] and the last output at every step."""
+    """Runs a torch module on x. Returns the spikes of the neuron nodes [T, N, ...] and all outputs."""
     spikes = {name: [] for name in neurons}
     children = dict(module.named_children())
     for name in neurons:
@@ -74,19 +74,19 @@ def integrate(signal, tau):
 
 
 def first_differences(net, x, ours, spikes):
-    """Where spikes part, image by image: how far from the threshold the potential lay there, in double precision.
+    """Distance between potential and threshold at the first different spike of each image, in float64.
 
-    Later differences of an image follow from its first one. A potential that two programs sum up in another order may
-    cross the threshold in one and not in the other if it lies within rounding of it.
+    Later differences of an image follow from the first one. If two programs sum a potential in different
+    orders and it is within rounding errors of the threshold, it may cross the threshold in only one of them.
     """
     distances = []
     for image in range(x.shape[1]):
         before = x[:, image]
         for layer, theirs in zip(net.layers, spikes, strict=False):
             mine = ours["spikes"][layer.name][:, image]
-            parted = np.argwhere(mine != theirs[:, image])
-            if len(parted):
-                step, *neuron = parted[0]
+            different = np.argwhere(mine != theirs[:, image])
+            if len(different):
+                step, *neuron = different[0]
                 weight = torch.from_numpy(net.weights[layer.name]).double()
                 potential = 0.0
                 for t in range(step + 1):
@@ -105,8 +105,9 @@ def first_differences(net, x, ours, spikes):
 
 
 def compare(title, ours, spikes, prediction):
-    """One table of agreement; returns whether it is good enough."""
-    print(f"\n{title}\n\n| layer | spikes, LeakLab | spikes, other | neurons with equal count | spikes that differ |")
+    """Prints a table that compares spikes; returns whether they agree well enough."""
+    columns = "layer | spikes, LeakLab | spikes, other | neurons with equal count | spikes that differ"
+    print(f"\n{title}\n\n| {columns} |")
     print("| --- | --- | --- | --- | --- |")
     good = True
     for layer, theirs in zip(ours["layers"], spikes, strict=True):
@@ -123,7 +124,7 @@ def compare(title, ours, spikes, prediction):
 
 
 def from_leaklab(tau, arguments, work):
-    """One network of LeakLab in every tool."""
+    """Trains one network in LeakLab and runs it in every tool."""
     folder = work / f"tau-{tau}"
     config = {"dataset": "digits", "tau": tau, "epochs": arguments.epochs, "seed": 1}
     result = leaklab.train(config, folder)
@@ -147,13 +148,13 @@ def from_leaklab(tau, arguments, work):
         good &= compare(f"**{target}**", ours, spikes, integrate(signal, tau))
         distances = first_differences(net, x, ours, spikes)
         if distances:
-            far = max(distances)
-            print(f"{len(distances)} images differ; where they part, the potential lies within {far:.1e} of the threshold.")
+            where = f"there the potential is within {max(distances):.1e} of the threshold"
+            print(f"{len(distances)} images differ; at the first different spike, {where}.")
     return good
 
 
 def from_snntorch(work):
-    """A network that snnTorch made and exported, in LeakLab."""
+    """Runs a network in LeakLab that snnTorch made and exported."""
     torch.manual_seed(3)
     neuron = lambda shape: snntorch.Leaky(
         beta=torch.full(shape, 0.95), threshold=torch.ones(shape), init_hidden=True, reset_mechanism="zero", reset_delay=False

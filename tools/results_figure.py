@@ -1,9 +1,10 @@
-"""Draws docs/results/where.svg: where the gain of leak comes from, for every published study.
+"""Draws docs/results/where.svg, where the gain of leak comes from in every published study, and
+docs/results/sweep.svg, accuracy and spike rate against tau.
 
     python3 tools/results_figure.py [docs/results]
 
-One row of panels per study: strong leak (the smallest tau) on the left, moderate leak (the largest finite tau) on
-the right. Reads tables/why_split.csv and study.toml of each study; needs nothing but Python.
+Each study has a row of two panels: strong leak (the smallest tau) on the left, moderate leak (the largest
+finite tau) on the right. Reads tables/why_split.csv and study.toml of each study; needs only Python.
 """
 
 import csv
@@ -29,13 +30,15 @@ NOISES = {
 WIDTH, LEFT, GAP, RIGHT, ROW, HEAD = 900, 150, 30, 16, 9, 40
 
 
+def time_steps(folder, name):
+    return int(re.search(r"^time_steps = (\d+)", (folder / name / "study.toml").read_text(), re.M).group(1))
+
+
 def studies(folder):
     found = {path.parent.parent.name: path for path in folder.glob("*/tables/why_split.csv")}
     for name in ORDER:
         if name in found:
-            settings = (folder / name / "study.toml").read_text()
-            steps = int(re.search(r"^time_steps = (\d+)", settings, re.M).group(1))
-            yield name, steps, list(csv.DictReader(found[name].open()))
+            yield name, time_steps(folder, name), list(csv.DictReader(found[name].open()))
 
 
 def numbers(row):
@@ -59,7 +62,7 @@ def draw(folder):
     for name, steps, taus, panels in rows_of_panels:
         y += HEAD
         top = y - 4
-        # One scale for the two panels of a study, so that they can be compared.
+        # The two panels of a study have the same scale, so that they can be compared.
         values = [end for rows in panels for row in rows for end in numbers(row)]
         low, high = min(values + [0]) - 1, max(values + [0]) + 1
         step = next(size for size in (5, 10, 20, 50) if (high - low) / size < 9)
@@ -102,7 +105,83 @@ def draw(folder):
     y += 18
     body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy '
                 '(percentage points) with 95 % intervals; in brackets, the severity of the noise</text>')
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 12}" width="{WIDTH}" '
+    return page(body, y + 12)
+
+
+SWEEP = "fashion-mnist-sweep"
+LINES = {
+    "clean": ("without noise", "#333333"),
+    "gaussian/pixel": ("Gaussian, pixels", "#0072b2"),
+    "gaussian/channel": ("Gaussian, spikes", "#56a0d3"),
+    "impulse/pixel": ("impulse, pixels", "#d55e00"),
+    "impulse/channel": ("impulse, spikes", "#e69f00"),
+}
+
+
+def table(folder, name):
+    return list(csv.DictReader((folder / SWEEP / "tables" / f"{name}.csv").open()))
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def draw_sweep(folder):
+    """Accuracy without noise and mean accuracy over severities 1 to 8, and spikes, against tau."""
+    conditions = [row for row in table(folder, "conditions") if row["role"] != "probe"]
+    taus = sorted((row["tau"] for row in conditions), key=float)
+    curves = {name: [] for name in LINES}
+    accuracies = table(folder, "robustness_by_condition")
+    for tau in taus:
+        own = [row for row in accuracies if row["condition"] == f"tau {tau}"]
+        for name in LINES:
+            wanted = lambda row: f"{row['noise']}/{row['scenario']}" == name  # noqa: E731
+            if name == "clean":
+                chosen = [row for row in own if row["severity"] == "0"]
+            else:
+                chosen = [row for row in own if wanted(row) and row["severity"] != "0"]
+            curves[name].append(mean(float(row["mean"]) for row in chosen))
+    rates = {row["condition"]: float(row["mean"]) for row in table(folder, "table1")
+             if row["quantity"] == "spike_rate"}
+    panels = [
+        ("accuracy", curves, 1.0, 190),
+        ("spikes per neuron and step", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.6, 110),
+    ]
+    left, right, labels = 70, 160, {**LINES, "rate": ("", "#333333")}
+    x = lambda i: left + 20 + i * (WIDTH - left - right - 40) / (len(taus) - 1)  # noqa: E731
+    body, top = [], 32
+    for title, lines, most, height in panels:
+        y = lambda value: top + height * (1 - value / most)  # noqa: E731
+        body.append(f'<text x="8" y="{top - 14}" font-weight="bold">{title}</text>')
+        for tick in range(0, round(100 * most) + 1, 20):
+            at = y(tick / 100)
+            body.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>'
+                        f'<text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{tick} %</text>')
+        ends = []
+        for name, values in lines.items():
+            words, colour = labels[name]
+            points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(values))
+            body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            body += [f'<circle cx="{x(i):.1f}" cy="{y(value):.1f}" r="3" fill="{colour}"/>'
+                     for i, value in enumerate(values)]
+            ends.append([y(values[-1]), words, colour])
+        # Labels keep a distance of a line from each other.
+        ends.sort()
+        for i, (at, words, colour) in enumerate(ends):
+            at = ends[i][0] = max(at, ends[i - 1][0] + 14) if i else at
+            body.append(f'<text x="{WIDTH - right + 8}" y="{at + 4:.1f}" fill="{colour}">{words}</text>')
+        top += height + 46
+    base = top - 28
+    body += [f'<text x="{x(i):.1f}" y="{base}" text-anchor="middle">{tau.replace("inf", "∞")}</text>'
+             for i, tau in enumerate(taus)]
+    body.append(f'<text x="{(left + WIDTH - right) / 2}" y="{base + 20}" text-anchor="middle">time constant '
+                f'τ in steps (T = {time_steps(folder, SWEEP)})</text>')
+    return page(body, base + 32)
+
+
+def page(body, height):
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
             'font-family="sans-serif" font-size="12" fill="#222">\n'
             '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(body) + "\n</svg>\n")
 
@@ -110,3 +189,5 @@ def draw(folder):
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     (folder / "where.svg").write_text(draw(folder))
+    if (folder / SWEEP).is_dir():
+        (folder / "sweep.svg").write_text(draw_sweep(folder))

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the Python code of Markdown files and notebooks, in order, in a temporary folder; any error is an error here.
+"""Runs the Python code of Markdown files and notebooks, in order, in a temporary folder; fails on any error.
 
     tools/run_documents.py docs/python.md examples/leaklab.ipynb
-    tools/run_documents.py --renew examples/leaklab.ipynb       # also stores the outputs (needs nbclient, ipykernel)
+    tools/run_documents.py --renew examples/leaklab.ipynb     # stores the outputs (needs nbclient, ipykernel)
 
-What a notebook's cells print must be what is stored in it. Trained weights depend on the instruction set in their last
-bits, so this is compared only on machines of the kind on which the notebook was renewed.
+The output of a notebook's cells must equal the stored output. The last bits of trained weights depend on the
+instruction set, so outputs are compared only on machines with the instruction set with which the notebook was
+renewed.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ RENEW = "tools/run_documents.py --renew"
 
 
 def instruction_set() -> str:
-    """The widest instruction set of the kernels that this processor has."""
+    """The widest instruction set of the kernels that this processor supports."""
     try:
         flags = pathlib.Path("/proc/cpuinfo").read_text().split()
     except OSError:
@@ -30,7 +31,7 @@ def instruction_set() -> str:
 
 
 def blocks(path: pathlib.Path) -> list[tuple[str, str | None]]:
-    """The pieces of Python code of a document, each with what it is expected to print, if that is known."""
+    """The pieces of Python code of a document, each with its expected output, if that is known."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".ipynb":
         return [(piece.split("```")[0], None) for piece in text.split("```python\n")[1:]]
@@ -52,7 +53,9 @@ def run(name: str, pieces: list[tuple[str, str | None]]) -> None:
         with contextlib.redirect_stdout(out):
             exec(compile(piece, f"{name}, piece {number}", "exec"), names)
         if expected is not None and out.getvalue() != expected:
-            sys.exit(f"{name}, piece {number} prints\n{out.getvalue()}and stored is\n{expected}Renew it: {RENEW} {name}")
+            printed = out.getvalue()
+            advice = f"Renew it: {RENEW} {name}"
+            sys.exit(f"{name}, piece {number} prints\n{printed}but stored is\n{expected}{advice}")
 
 
 def renew(path: pathlib.Path) -> None:
@@ -67,7 +70,7 @@ def renew(path: pathlib.Path) -> None:
     for cell in notebook["cells"]:
         cell["metadata"].pop("execution", None)
         if cell["cell_type"] == "code":
-            # One stream, however its lines arrived.
+            # All output of a cell is stored as one stream, in however many parts it arrived.
             streams = [output for output in cell["outputs"] if output["output_type"] == "stream"]
             for stream in streams[1:]:
                 streams[0]["text"] += stream["text"]
@@ -77,7 +80,7 @@ def renew(path: pathlib.Path) -> None:
 
 def main() -> None:
     os.environ["MPLBACKEND"] = "Agg"
-    # A figure that cannot be shown is no error.
+    # It is not an error that a figure cannot be shown.
     warnings.filterwarnings("ignore", message=".*non-interactive.*")
     arguments = sys.argv[1:]
     if arguments[:1] == ["--renew"]:

@@ -1,7 +1,7 @@
-"""Makes crates/lab/tests/fixtures/svhn-*.mat: MATLAB 5 files as SVHN has them, of known pixels.
+"""Makes crates/lab/tests/fixtures/svhn-*.mat: MATLAB 5 files in the layout of SVHN, with known pixels.
 
-    python tools/svhn_fixture.py crates/lab/tests/fixtures            # needs numpy and scipy
-    python tools/svhn_fixture.py --from TRAIN.bin TEST.bin FOLDER     # real images, from loose record files
+    python tools/svhn_fixture.py crates/lab/tests/fixtures           # needs numpy and scipy
+    python tools/svhn_fixture.py --from TRAIN.bin TEST.bin FOLDER    # real images, from separate record files
 """
 
 import sys

@@ -1,11 +1,10 @@
-//! One function for each parser: it takes any bytes, and says whether they were read.
+//! One function for each parser, which accepts any bytes and returns whether they could be read.
 //!
 //! The fuzz targets call these functions, and so does the test `crates/lab/tests/fuzz.rs`, which runs them on
-//! mutations of the corpus with a stable compiler. A function fails by panicking: where the parser does, or
-//! where what was read does not keep a promise, such as to be the same after it is written and read again.
+//! mutations of the corpus with a stable compiler. A function fails by panicking: if the parser panics, or if
+//! the result violates an invariant, such as being the same after it is written and read again.
 //!
-//! Where a checksum would turn away every mutation, the function also makes the checksum right: who damages a
-//! file on purpose does that too.
+//! If a checksum would reject every mutation, the function also corrects the checksum, as an attacker would.
 
 pub mod files;
 pub mod records;
@@ -15,7 +14,7 @@ pub mod weights;
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 18] = [
     ("notation", records::notation),
     ("settings", records::settings),
     ("checkpoint", records::checkpoint),
@@ -26,17 +25,21 @@ pub const TARGETS: [Target; 14] = [
     ("cifar", files::cifar),
     ("matlab", files::matlab),
     ("tar", files::tar),
+    ("nmnist", files::nmnist),
+    ("image", files::image),
+    ("images", files::images),
+    ("events", files::events),
     ("nir", weights::nir),
     ("npz", weights::npz),
     ("safetensors", weights::safetensors),
     ("zip", weights::zip),
 ];
 
-/// Runs the target of a name on some bytes.
+/// Runs the target of this name on some bytes.
 ///
 /// # Panics
-/// If there is no target of that name, or the target fails.
-#[allow(dead_code)] // the test takes them from the list
+/// If there is no target of this name, or the target fails.
+#[allow(dead_code)] // the test uses `TARGETS` directly
 pub fn run(name: &str, bytes: &[u8]) -> bool {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a target of this name");
     target(bytes)

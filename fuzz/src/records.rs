@@ -1,4 +1,5 @@
-//! What a user writes and what a run leaves: notation, settings, checkpoints, metrics, passes, tables.
+//! Targets for the user's settings and the files of a run: notation, settings, checkpoints, metrics, passes,
+//! tables.
 
 use leaklab_engine::{Architecture, Leak, Network, Tau};
 use leaklab_lab::analysis::pass::{Frame, Pass};
@@ -10,14 +11,14 @@ use leaklab_record::{Rows, Stimulus, Table, metrics};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Checks that a refusal is one sentence for people.
+/// Checks that an error has a message.
 pub(crate) fn refused(message: &impl ToString) -> bool {
     let message = message.to_string();
     assert!(message.len() > 8, "{message:?}");
     false
 }
 
-/// The paper's network notation. What is read is the same after it is written and read again.
+/// The paper's network notation. A network is the same after it is written and read again.
 pub fn notation(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     match Architecture::parse(text) {
@@ -31,7 +32,7 @@ pub fn notation(bytes: &[u8]) -> bool {
     }
 }
 
-/// A settings file, as that of a run and as that of a study.
+/// A settings file, read as that of a run and as that of a study.
 pub fn settings(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let path = Path::new("fuzz.toml");
@@ -45,7 +46,7 @@ pub fn settings(bytes: &[u8]) -> bool {
             let again = Settings::from_toml(&text, path).and_then(RunConfig::resolve);
             assert!(
                 again.ok().as_ref() == Some(&run),
-                "another run after it was written and read again:\n{text}"
+                "the run differs after it was written and read again:\n{text}"
             );
             true
         }
@@ -57,7 +58,7 @@ pub fn settings(bytes: &[u8]) -> bool {
             let again = Settings::from_toml(&text, path).and_then(|s| StudyConfig::resolve(s, "fuzz"));
             assert!(
                 again.ok().as_ref() == Some(&study),
-                "another study after it was written and read again:\n{text}"
+                "the study differs after it was written and read again:\n{text}"
             );
             assert!(!study.runs().is_empty());
             true
@@ -67,12 +68,12 @@ pub fn settings(bytes: &[u8]) -> bool {
     run || study
 }
 
-/// A checkpoint, as it stands and with a checksum that is right.
+/// A checkpoint, as it is and with a corrected checksum.
 pub fn checkpoint(bytes: &[u8]) -> bool {
     let path = Path::new("fuzz.safetensors");
     let read = |bytes: Vec<u8>| match Checkpoint::from_bytes(bytes, path) {
         Ok(found) => {
-            // A file with more entries in its header, or with tensors in another order, is written otherwise.
+            // The bytes may differ: a file may have more entries in its header, or tensors in another order.
             let again = Checkpoint::from_bytes(found.to_bytes(), path).unwrap();
             assert_eq!(again.tensors.len(), found.tensors.len());
             assert_eq!(again.header.position, found.header.position);
@@ -85,7 +86,7 @@ pub fn checkpoint(bytes: &[u8]) -> bool {
     read(bytes.to_vec()) | signed.is_some_and(read)
 }
 
-/// The metrics of a run: its epochs are 1, 2, 3 and so on.
+/// The metrics of a run; its epochs must be 1, 2, 3 and so on.
 pub fn metrics(bytes: &[u8]) -> bool {
     match metrics::parse(bytes, Path::new("metrics.jsonl")) {
         Ok(epochs) => {
@@ -96,9 +97,9 @@ pub fn metrics(bytes: &[u8]) -> bool {
     }
 }
 
-/// What passes of the corpus say that they depend on.
+/// Fingerprint of the passes of the corpus.
 pub const FINGERPRINT: &str = "0123456789abcdef";
-/// Images and steps of the passes of the corpus.
+/// Number of images and steps of the passes of the corpus.
 pub const PASS_SIZE: (usize, usize) = (3, 8);
 
 /// The network of the passes of the corpus.
@@ -110,13 +111,13 @@ pub fn pass_network() -> &'static Network {
     })
 }
 
-/// A kept pass, as it stands and with a digest that is right.
+/// A stored pass, as it is and with a corrected digest.
 pub fn passes(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let ((images, steps), key) = (PASS_SIZE, PassKey::first(Stimulus::Clean));
     let frame = Frame { network: pass_network(), steps, key, images };
-    let content = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|kept| {
-        let pass: Pass = serde_json::from_value(kept.get("content")?.clone()).ok()?;
+    let content = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|stored| {
+        let pass: Pass = serde_json::from_value(stored.get("content")?.clone()).ok()?;
         Some(pass.to_text(FINGERPRINT.to_owned()))
     });
     let sealed = content.and_then(|text| Pass::of_text(&text, FINGERPRINT, &frame));
@@ -129,7 +130,8 @@ pub fn passes(bytes: &[u8]) -> bool {
     read.is_some()
 }
 
-/// A table: the same after it is written and read again; as CSV, a cell for each column and no formulas.
+/// A table. It must be the same after it is written and read again; as CSV, each record has a cell for each
+/// column, and there are no formulas.
 pub fn tables(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let path = Path::new("table.json");
@@ -173,6 +175,6 @@ fn csv_records(text: &str) -> Vec<Vec<String>> {
             (c, _) => cell.push(c),
         }
     }
-    assert!(!quoted && cell.is_empty() && record.is_empty(), "a torn record: {text:?}");
+    assert!(!quoted && cell.is_empty() && record.is_empty(), "an incomplete record: {text:?}");
     records
 }

@@ -1,4 +1,4 @@
-//! Files of weights: NIR (HDF5), NumPy's npz and the zip around it, safetensors.
+//! Targets for files of weights: NIR (HDF5), NumPy's npz and its zip archive, safetensors.
 
 use super::records::refused;
 use leaklab_lab::data::zip::pack;
@@ -11,7 +11,7 @@ fn check(arrays: &[NamedArray]) -> bool {
     !arrays.is_empty()
 }
 
-/// A NIR file, and the network that it is, if it is one.
+/// A NIR file, and its import as a network.
 pub fn nir(bytes: &[u8]) -> bool {
     match nir::parse(bytes.to_vec()) {
         Ok(graph) => {
@@ -27,7 +27,7 @@ pub fn nir(bytes: &[u8]) -> bool {
     }
 }
 
-/// Safetensors.
+/// A safetensors file.
 pub fn safetensors(bytes: &[u8]) -> bool {
     match safetensors::parse(bytes) {
         Ok((arrays, _)) => check(&arrays),
@@ -35,7 +35,7 @@ pub fn safetensors(bytes: &[u8]) -> bool {
     }
 }
 
-/// A whole archive of NumPy's.
+/// A whole npz archive.
 pub fn zip(bytes: &[u8]) -> bool {
     match npz::parse(bytes, |_| true) {
         Ok(arrays) => check(&arrays),
@@ -43,7 +43,7 @@ pub fn zip(bytes: &[u8]) -> bool {
     }
 }
 
-/// One NumPy array, put into an archive whose checksums are right.
+/// One NumPy array, packed into an archive with correct checksums.
 pub fn npz(bytes: &[u8]) -> bool {
     let files = [("a.npy".to_owned(), bytes.to_vec())];
     zip(&pack(&files).expect("one file of at most 4 GiB"))

@@ -1,5 +1,6 @@
-// Opens pages as a reader would, wide and narrow, light and dark, and checks: no console message, no request, every figure
-// drawn with marks, buttons and downloads work, nothing overlaps or is cut. Prints what is wrong and leaves with 1.
+// Opens pages as a reader would, wide and narrow, light and dark. Checks that there are no console messages
+// and no requests, that every figure is drawn with marks, that buttons and downloads work, and that nothing
+// overlaps or is truncated. Prints the problems and exits with 1 if there are any.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
@@ -11,7 +12,7 @@ mkdirSync(shots, { recursive: true });
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const problems = [];
 
-// In the page: what is wrong with its layout.
+// Runs in the page: problems of the layout.
 function layout() {
   const found = [];
   const shown = (e) => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== "hidden";
@@ -24,11 +25,11 @@ function layout() {
   }
   for (const e of document.querySelectorAll("main p, main li, main h1, main h2, main h3, main h4, main td, main th, main dt, main dd, button, .verdict, nav a, summary"))
     if (shown(e) && !scrolls(e)) {
-      if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display !== "inline") found.push(`text is cut or overflows: ${e.tagName} “${words(e)}”`);
+      if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display !== "inline") found.push(`text is truncated or overflows: ${e.tagName} “${words(e)}”`);
       const box = e.getBoundingClientRect();
       if (box.right > page.clientWidth + 1 || box.left < -1) found.push(`text leaves the window: ${e.tagName} “${words(e)}”`);
     }
-  // Text inside pictures: within its picture, and no two on top of each other.
+  // Text in pictures must be inside its picture, and texts must not overlap.
   for (const svg of document.querySelectorAll(".view svg")) {
     const frame = svg.getBoundingClientRect();
     const name = svg.closest("figure").id;
@@ -37,29 +38,29 @@ function layout() {
       .map((t) => ({ t, box: t.getBoundingClientRect() }));
     for (const { t, box } of texts) {
       if (box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 3 || box.bottom > frame.bottom + 3) found.push(`${name}: text leaves its picture: “${words(t)}”`);
-      if (words(t).endsWith("…")) found.push(`${name}: text is cut: “${words(t)}”`);
+      if (words(t).endsWith("…")) found.push(`${name}: text is truncated: “${words(t)}”`);
     }
     for (let i = 0; i < texts.length; i++)
       for (let j = i + 1; j < texts.length; j++) {
         const a = texts[i].box, b = texts[j].box;
         const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (wide > 2 && high > 3) found.push(`${name}: “${words(texts[i].t)}” lies on “${words(texts[j].t)}”`);
+        if (wide > 2 && high > 3) found.push(`${name}: “${words(texts[i].t)}” overlaps “${words(texts[j].t)}”`);
       }
   }
-  // Blocks that follow each other must not lie on each other.
+  // Neighbouring blocks must not overlap.
   for (const parent of document.querySelectorAll("main, section, figure, .panels, .figure-head, .series, .tools, .facts, .lead")) {
     const boxes = [...parent.children].filter(shown).map((e) => ({ e, box: e.getBoundingClientRect() })).filter(({ box }) => box.width && box.height);
     for (let i = 0; i < boxes.length; i++)
       for (let j = i + 1; j < boxes.length; j++) {
         const a = boxes[i].box, b = boxes[j].box;
         if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2)
-          found.push(`${boxes[i].e.tagName}.${boxes[i].e.className} lies on ${boxes[j].e.tagName}.${boxes[j].e.className} in ${parent.id || parent.className || parent.tagName}`);
+          found.push(`${boxes[i].e.tagName}.${boxes[i].e.className} overlaps ${boxes[j].e.tagName}.${boxes[j].e.className} in ${parent.id || parent.className || parent.tagName}`);
       }
   }
   return found;
 }
 
-// In the page: text with too little contrast against what is behind it (WCAG: 4.5, or 3 for large text).
+// Runs in the page: text with too little contrast to its background (WCAG: 4.5, or 3 for large text).
 function contrast() {
   const found = new Set();
   const parse = (c) => { const m = /rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)/.exec(c); return m ? [+m[1], +m[2], +m[3], m[4] === undefined ? 1 : +m[4]] : null; };
@@ -77,7 +78,7 @@ function contrast() {
   return [...found];
 }
 
-// The marks of a picture: everything drawn that is not an axis, a title or a background.
+// Number of marks of a picture: everything that is drawn except axes, titles and backgrounds.
 const marks = (view) => view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line, .role-mark text")].filter((m) => m.getAttribute("d") !== "" && m.getBBox().width + m.getBBox().height > 0).length);
 
 async function settled(page) {
@@ -90,7 +91,7 @@ async function check(browser, file, width, scheme, used) {
   const say = (text) => problems.push(`${label}: ${text}`);
   const context = await browser.newContext({ viewport: { width, height: width > 600 ? 900 : 844 }, colorScheme: scheme, deviceScaleFactor: 1, acceptDownloads: true, hasTouch: width < 600 });
   const page = await context.newPage();
-  // A busy machine is slow, not wrong.
+  // On a busy machine, pages are slow.
   page.setDefaultTimeout(180000);
   page.on("console", (m) => say(`console ${m.type()}: ${m.text()}`));
   page.on("pageerror", (e) => say(`script error: ${e.message}`));
@@ -101,7 +102,7 @@ async function check(browser, file, width, scheme, used) {
   await settled(page);
   if ((await page.title()) === "broken") say("a script in the content ran");
   const theme = await page.evaluate(() => document.documentElement.dataset.theme);
-  if (theme !== scheme) say(`theme is ${theme} where the system asks for ${scheme}`);
+  if (theme !== scheme) say(`the theme is ${theme}, but the system requests ${scheme}`);
   for (const problem of await page.evaluate(layout)) say(problem);
   for (const problem of await page.evaluate(contrast)) say(problem);
   const figures = await page.$$("figure.figure");
@@ -109,7 +110,7 @@ async function check(browser, file, width, scheme, used) {
     const id = await figure.getAttribute("id");
     for (const view of await figure.$$(".view")) {
       if ((await view.getAttribute("data-state")) !== "drawn") say(`${id}: not drawn`);
-      else if ((await marks(view)) === 0) say(`${id}: a picture without marks`);
+      else if ((await marks(view)) === 0) say(`${id}: a picture has no marks`);
     }
   }
   await page.screenshot({ path: join(shots, `${label}.png`), fullPage: true, timeout: 180000 });
@@ -118,13 +119,13 @@ async function check(browser, file, width, scheme, used) {
   if (scheme === "dark") {
     await page.emulateMedia({ media: "print" });
     const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    if (ground !== "rgb(255, 255, 255)") say(`printing on ${ground}`);
+    if (ground !== "rgb(255, 255, 255)") say(`the background in print is ${ground}`);
   }
   await context.close();
   return figures.length;
 }
 
-// What a reader sees before scrolling, and claims that are folded where the screen is narrow.
+// Checks what a reader sees before scrolling, and that claims are folded on narrow screens.
 async function firstScreen(page, width, say) {
   const top = await page.evaluate((what) => document.querySelector(what)?.getBoundingClientRect().top, width > 600 ? "#answer .view" : "#answer figure");
   const room = page.viewportSize().height;
@@ -144,7 +145,7 @@ async function firstScreen(page, width, say) {
   for (const problem of await page.evaluate(layout)) say(`claims open: ${problem}`);
 }
 
-// Every button of every figure.
+// Tests every button of every figure.
 async function use(page, figures, say, label) {
   for (const figure of figures) {
     const id = await figure.getAttribute("id");
@@ -155,9 +156,9 @@ async function use(page, figures, say, label) {
       const on = (await button.getAttribute("aria-pressed")) === "true";
       await button.click();
       await settle();
-      if ((await button.getAttribute("aria-pressed")) !== String(!on)) say(`${id}: a series button does not say that it is ${on ? "off" : "on"}`);
+      if ((await button.getAttribute("aria-pressed")) !== String(!on)) say(`${id}: a series button does not report that it is ${on ? "off" : "on"}`);
       const changed = await total();
-      if (on ? changed >= before : changed <= before) say(`${id}: switching a series ${on ? "off" : "on"} makes ${changed} marks of ${before}`);
+      if (on ? changed >= before : changed <= before) say(`${id}: switching a series ${on ? "off" : "on"} changes ${before} marks to ${changed}`);
       await button.click();
       await settle();
       if ((await total()) !== before) say(`${id}: switching a series back does not restore its marks`);
@@ -165,15 +166,15 @@ async function use(page, figures, say, label) {
     const data = await figure.evaluate((f) => JSON.parse(f.querySelector("script").textContent).table);
     const fetched = async (action) => {
       const [download] = await Promise.all([page.waitForEvent("download", { timeout: 180000 }), figure.$(`[data-action=${action}]`).then((b) => b.click())]);
-      if (download.suggestedFilename() !== `${id}.${action}`) say(`${id}: download is called ${download.suggestedFilename()}`);
+      if (download.suggestedFilename() !== `${id}.${action}`) say(`${id}: the download is named ${download.suggestedFilename()}`);
       return readFileSync(await download.path());
     };
     const csv = (await fetched("csv")).toString();
     const lines = csv.trimEnd().split("\n");
-    if (lines[0] !== data.columns.join(",") || lines.length !== data.rows.length + 1) say(`${id}: the CSV has ${lines.length - 1} rows of ${data.rows.length}, header ${lines[0]}`);
+    if (lines[0] !== data.columns.join(",") || lines.length !== data.rows.length + 1) say(`${id}: the CSV has ${lines.length - 1} of ${data.rows.length} rows, and the header ${lines[0]}`);
     for (const [, quoted, plain] of csv.matchAll(/(?:^|[,\n])(?:"((?:[^"]|"")*)"|([^,\n]*))/g)) {
       const cell = quoted ?? plain;
-      if (/^[=+\-@\t\r]/.test(cell) && !/^[+-](inf|[\d.])/.test(cell)) say(`${id}: the CSV has a cell that spreadsheets take for a formula: ${cell}`);
+      if (/^[=+\-@\t\r]/.test(cell) && !/^[+-](inf|[\d.])/.test(cell)) say(`${id}: the CSV has a cell that spreadsheets read as a formula: ${cell}`);
     }
     const svg = (await fetched("svg")).toString();
     if (!svg.startsWith("<svg") || (svg.match(/<path/g) || []).length < 3) say(`${id}: the SVG is empty`);
@@ -185,7 +186,7 @@ async function use(page, figures, say, label) {
       const parts = [...whole.children].filter((e) => e.tagName === "svg").map((e) => ({ left: size(e, "x"), right: size(e, "x") + size(e, "width"), top: size(e, "y"), bottom: size(e, "y") + size(e, "height") }));
       const cut = parts.some((p) => p.right > size(whole, "width") || p.bottom > size(whole, "height"));
       const meet = parts.some((p, i) => parts.slice(0, i).some((q) => p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom));
-      return cut ? "a panel is cut" : meet ? "two panels overlap" : "";
+      return cut ? "a panel is truncated" : meet ? "two panels overlap" : "";
     }, svg);
     if (overlaps) say(`${id}: in the SVG ${overlaps}`);
     const png = await fetched("png");
@@ -198,7 +199,7 @@ async function use(page, figures, say, label) {
       const numeric = (spec) => ["x", "y"].some((axis) => spec.encoding?.[axis]?.type === "quantitative") || (spec.layer ?? []).some(numeric);
       return JSON.parse(f.querySelector("script").textContent).panels.some((panel) => numeric(panel.spec));
     });
-    if (zoomable !== !!zoom) say(`${id}: ${zoom ? "a" : "no"} zoom button on ${zoomable ? "numbers" : "names"}`);
+    if (zoomable !== !!zoom) say(`${id}: ${zoom ? "a" : "no"} zoom button for ${zoomable ? "numeric" : "nominal"} axes`);
     if (zoom) {
       await zoom.click();
       await settle();
@@ -213,20 +214,20 @@ async function use(page, figures, say, label) {
       for (let i = 0; i < 20 && (await axis()) !== still; i++) await page.waitForTimeout(100);
       if ((await axis()) !== still) say(`${id}: leaving zoom does not restore the axes`);
     }
-    // Hover: walk over the picture until a tooltip shows.
+    // Moves the mouse over marks until a tooltip appears.
     await view.scrollIntoViewIfNeeded();
     const points = await view.evaluate((v) => [...v.querySelectorAll(".role-mark path, .role-mark line")].map((m) => m.getBoundingClientRect()).filter((b) => b.width > 1 && b.width < 400 && b.height > 1 && b.top > 0).slice(0, 400).filter((_, i, all) => i % Math.ceil(all.length / 25) === 0).map((b) => [b.x + b.width / 2, b.y + b.height / 2]));
-    let told = false;
+    let tooltip = false;
     for (const [x, y] of points) {
       await page.mouse.move(x, y);
-      told = await page.evaluate(() => !!document.querySelector("#vg-tooltip-element.visible td.value"));
-      if (told) break;
+      tooltip = await page.evaluate(() => !!document.querySelector("#vg-tooltip-element.visible td.value"));
+      if (tooltip) break;
     }
-    if (!told) say(`${id}: no tooltip on ${points.length} marks`);
+    if (!tooltip) say(`${id}: no tooltip on ${points.length} marks`);
     await page.mouse.move(2, 2);
     const numbers = await figure.$("[data-action=numbers]");
     await numbers.click();
-    if ((await figure.$$(".numbers tbody tr")).length !== Math.min(400, data.rows.length)) say(`${id}: the numbers are not all shown`);
+    if ((await figure.$$(".numbers tbody tr")).length !== Math.min(400, data.rows.length)) say(`${id}: not all numbers are shown`);
     await numbers.click();
   }
   const toggle = await page.$(".theme button");
@@ -245,7 +246,8 @@ try {
     if (!existsSync(file)) { problems.push(`${given}: no such page`); continue; }
     const started = problems.length;
     let figures = 0;
-    // The first page in every way, the others in two that differ in both; buttons and tooltips of the first three.
+    // The first page is opened with all combinations of width and theme, the others with two that differ in
+    // both. Buttons and tooltips are tested on the first three pages.
     const ways = [[1440, "light"], [390, "dark"], ...(number === 0 ? [[1440, "dark"], [390, "light"]] : [])];
     for (const [width, scheme] of ways) figures = await check(browser, file, width, scheme, number < 3);
     console.log(`${given}: ${figures} figures, ${problems.length - started} problems`);

@@ -1,11 +1,12 @@
-"""Builds the wheel: maturin's PEP 517 backend, with the program put beside the Python module.
+"""Builds the wheel: maturin's PEP 517 backend, which also packs the program.
 
-A wheel's `.data/scripts` folder is installed where pip puts programs. maturin packs what it finds in the folder
-that `tool.maturin.data` names, but it builds the module only. So the program is built first and laid there.
+The `.data/scripts` folder of a wheel is installed where pip puts programs. maturin packs the files in the
+folder that `tool.maturin.data` names, but builds only the module. The program is therefore built first and
+copied there.
 
     python tools/wheel/leaklab_build.py [--glibc 2.17]
 
-does only this first step, for those who call maturin themselves (`tools/build-wheel`).
+does only this first step, for callers that run maturin themselves (`tools/build-wheel`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SCRIPTS = ROOT / "target" / "wheel.data" / "scripts"
 
 
 def place_program(glibc: str | None = None) -> Path:
-    """Builds the program and copies it to where maturin looks. With `glibc`, for that C library, with zig."""
+    """Builds the program and copies it to maturin's data folder; with `glibc`, for that C library, by zig."""
     if glibc is None:
         command = ["cargo", "rustc"]
     else:
@@ -36,7 +37,7 @@ def place_program(glibc: str | None = None) -> Path:
     messages = (json.loads(line) for line in built.stdout.splitlines() if line.startswith("{"))
     programs = [m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "leaklab"]
     if not programs:
-        raise SystemExit(f"cargo named no program: {' '.join(command)}")
+        raise SystemExit(f"cargo reported no program: {' '.join(command)}")
     shutil.rmtree(SCRIPTS.parent, ignore_errors=True)
     SCRIPTS.mkdir(parents=True)
     return Path(shutil.copy2(programs[-1], SCRIPTS))

@@ -23,20 +23,21 @@ pub struct Arguments {
     /// The noise to be robust against, such as gaussian/pixel.
     #[arg(long, value_name = "NOISE")]
     noise: String,
-    /// Its severity, 1 to 8; if not given, that at which the network without leak has lost half of its excess
-    /// over chance.
+    /// Its severity, 1 to 8; if not given, the one at which the network without leak has lost half of its
+    /// excess over chance.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     severity: Option<String>,
-    /// Most synaptic operations per image; any number if not given.
+    /// Largest number of synaptic operations per image; not limited if not given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     synops_budget: Option<String>,
-    /// Name of the condition that others are compared with; the one with the least leak if not given.
+    /// Name of the baseline, with which the other conditions are compared; if not given, the condition with
+    /// the least leak.
     #[arg(long, value_name = "CONDITION")]
     baseline: Option<String>,
-    /// Folder that holds the data sets, in place of what the runs' settings say.
+    /// Folder with the data sets, instead of the one in the runs' settings.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Threads to work with; no result depends on it.
+    /// Number of threads; results do not depend on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Print the advice as one JSON object.
@@ -62,7 +63,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         isa: Isa::best(),
     };
     let mut images = Images::new(arguments.json);
-    let interrupt = Interrupt::listen("finishing the images under way; finished runs are kept");
+    let interrupt = Interrupt::listen("finishing the current images; finished runs are stored");
     let advice = mechanism::advise(
         &runs,
         baseline.as_deref(),
@@ -97,7 +98,7 @@ fn budget(text: &str) -> Result<f64, Box<dyn std::error::Error>> {
     found.ok_or_else(|| usage(format!("--synops-budget {text}: {expected}")))
 }
 
-/// The row as an object.
+/// The row as a JSON object.
 fn object(advice: &AdviceRow) -> Value {
     let names = AdviceRow::COLUMNS.iter().map(|column| column.0.to_owned());
     let values = advice.cells().into_iter().map(|cell| serde_json::to_value(cell).unwrap_or_default());
@@ -115,11 +116,11 @@ fn text(advice: &AdviceRow) -> String {
     };
     let budget = advice.budget.map_or(String::new(), |n| format!(", at most {n:.0} operations per image"));
     format!(
-        "Under {}{budget}, the most robust of {} ways that were measured:\n  \
+        "Under {}{budget}, the most robust of {} measured ways to train and run the network:\n  \
          train with {}, run with {} in the hidden layers, read with {}\n  \
-         accuracy   {}{} on images that had no part in the choice ({} on those that had)\n  \
-         gain       {:+.1} points{} over training and running without leak\n  \
-         price      {:.0} synaptic operations per image, {:.2} times as many\n  \
+         accuracy   {}{} on images that were not used for the choice ({} on those that were)\n  \
+         gain       {:+.1} points{} compared with training and running without leak\n  \
+         price      {:.0} synaptic operations per image, {:.2} times as many as without leak\n  \
          from       {} seed{}, {} images in each half",
         advice.stimulus.words(),
         advice.candidates,

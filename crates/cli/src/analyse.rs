@@ -14,7 +14,7 @@ use leaklab_record::{Cell, NoiseKey, Rows, RunFolder, StudyFolder, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A table with more rows than this is for a figure, and not printed.
+/// Tables with more rows are for figures, and are not printed.
 const SHOWN_ROWS: usize = 60;
 
 /// Measure a trained run, or compare several.
@@ -23,28 +23,28 @@ const SHOWN_ROWS: usize = 60;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Folder of a trained run, or for `mechanism` of a study.
+    /// Folder of a trained run, or, for `mechanism`, of a study.
     #[arg(required = true)]
     run: Option<PathBuf>,
     /// robustness, generalisation, activity, energy, spectrum, example, or all; or mechanism: where
     /// robustness comes from.
     #[arg(required = true)]
     analysis: Vec<String>,
-    /// Use this many test images, class-balanced, in place of what the run's settings say.
+    /// Use this many test images, class-balanced, instead of the number in the run's settings.
     #[arg(long, value_name = "N")]
     images: Option<std::num::NonZeroUsize>,
-    /// Noises to test besides those of the run's settings, such as deletion/channel,jitter/channel.
+    /// Noises to test in addition to those in the run's settings, such as deletion/channel,jitter/channel.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     noise: Vec<String>,
-    /// Take the weights of the epoch with the highest test accuracy in place of the last ones.
+    /// Use the weights of the epoch with the highest test accuracy instead of the last ones.
     #[arg(long)]
     best: bool,
     #[command(flatten)]
     leak: flags::LeakFlags,
-    /// Folder that holds the data sets, in place of what the run's settings say.
+    /// Folder with the data sets, instead of the one in the run's settings.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Threads to work with; no result depends on it.
+    /// Number of threads; results do not depend on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     #[arg(long, value_name = "SET", help = flags::ISA)]
@@ -52,14 +52,14 @@ pub struct Arguments {
     /// Print the tables as one JSON list.
     #[arg(long)]
     json: bool,
-    /// No progress and no tables on the screen.
+    /// Print neither progress nor tables.
     #[arg(long)]
     quiet: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Put several runs (conditions x seeds) side by side and judge the paper's claims.
+    /// Compare several runs (conditions x seeds) and judge the paper's claims.
     Compare(CompareArguments),
 }
 
@@ -68,10 +68,11 @@ struct CompareArguments {
     /// Folders of analysed runs, or of a study.
     #[arg(required = true)]
     runs: Vec<PathBuf>,
-    /// Folder for the tables; `compare` beside the runs' folder if not given.
+    /// Folder for the tables; if not given, `compare` next to the runs' folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Name of the condition that others are compared with; the one with the least leak if not given.
+    /// Name of the baseline, with which the other conditions are compared; if not given, the condition with
+    /// the least leak.
     #[arg(long, value_name = "CONDITION")]
     baseline: Option<String>,
     /// Print the tables as one JSON list.
@@ -110,16 +111,22 @@ pub fn run(arguments: Arguments) -> Outcome {
             }
             if why && !arguments.leak.change().map_err(crate::usage)?.is_empty() {
                 return Err(crate::usage(
-                    "mechanism tries every leak itself; leave out --tau, --layer-tau and --readout-tau",
+                    "mechanism tries every leak itself; omit --tau, --layer-tau and --readout-tau",
                 ));
             }
-            if !is_study && let Some(notice) = TrainedRun::open(&run, options.weights)?.notice {
-                eprintln!("warning: {notice}");
-            }
-            let mut images = Images::new(arguments.quiet);
-            let interrupt = Interrupt::listen("finishing the images under way; finished passes are kept");
             let study = StudyFolder::at(&run);
-            let folder = if is_study { study.compare() } else { RunFolder::at(&run).analysis() };
+            let folder = if is_study {
+                study.compare()
+            } else {
+                let mut opened = TrainedRun::open(&run, options.weights)?;
+                if let Some(notice) = &opened.notice {
+                    eprintln!("warning: {notice}");
+                }
+                opened.change_leak(&options.leak)?;
+                opened.analysis_folder()
+            };
+            let mut images = Images::new(arguments.quiet);
+            let interrupt = Interrupt::listen("finishing the current images; finished passes are stored");
             let mut report = |advance: &Advance| {
                 images.show(&advance.stimulus, advance.done, advance.total);
                 !interrupt.asked()
@@ -152,7 +159,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
 }
 
-/// The noises that were named.
+/// The noises that `--noise` names.
 fn noises(names: &[String]) -> Result<Vec<NoiseKey>, Box<dyn std::error::Error>> {
     let refused = |name: &String, e: String| crate::usage(format!("--noise {name}: {e}"));
     names.iter().map(|name| name.parse().map_err(|e| refused(name, e))).collect()
@@ -164,8 +171,16 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
         Some(out) => out,
         // STUDY/runs/RUN has its tables in STUDY/compare.
         None => match runs.first().and_then(|run| run.parent()).filter(|parent| parent.ends_with("runs")) {
+            // A part of a study's runs must not replace the comparison of all of them.
+            Some(parent) if arguments.runs.iter().any(|given| RunFolder::at(given).exists()) => {
+                let study = parent.parent().unwrap_or(parent).display();
+                return Err(crate::usage(format!(
+                    "the tables would replace those of the whole study {study}; give another folder with --out \
+                     DIR, or give the study's folder instead of its runs"
+                )));
+            }
             Some(parent) => parent.with_file_name("compare"),
-            None => return Err(crate::usage("say where the tables go with --out DIR")),
+            None => return Err(crate::usage("give the folder for the tables with --out DIR")),
         },
     };
     let baseline = arguments.baseline.or(baseline);
@@ -181,12 +196,13 @@ fn print(tables: &[Table], json: bool, quiet: bool, folder: &Path) -> Outcome {
         for table in tables {
             println!("{}", text(table));
         }
-        println!("Tables written below {}", folder.display());
+        println!("Tables written to {}", folder.display());
     }
     Ok(())
 }
 
-/// A table for the screen: title, aligned columns, notes. Long text has its own line in the files.
+/// A table for the screen: title, aligned columns, notes. Long text is shortened; the files contain all of
+/// it.
 fn text(table: &Table) -> String {
     const WIDEST: usize = 44;
     let shorten = |s: String| {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The paper's CIFAR-10 model.
 const CIFAR10: &str = "32x32-64C3-64C3-2P-128C3-128C3-2P-256C3-256C3-256C3-2s-1024FC-10o";
 
-/// Time inference and training on this machine, beside the machine's own ceiling.
+/// Time inference and training on this machine, relative to the machine's ceiling.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Network in the paper's notation
@@ -23,8 +23,8 @@ pub struct Arguments {
     /// Random weights, scaled layer by layer until every hidden layer fires at this rate [default: 0.05]
     #[arg(long)]
     spike_rate: Option<f64>,
-    /// Images to show (.npz with an array `images` [N, C, H, W] of values in [-1, 1]); synthetic ones
-    /// otherwise
+    /// Images to show (.npz with an array `images` [N, C, H, W] of values in [-1, 1]); synthetic images if
+    /// not given
     #[arg(long)]
     images: Option<PathBuf>,
     /// Membrane time constant in steps, or inf
@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Time steps
     #[arg(long, default_value_t = 100)]
     time_steps: usize,
-    /// Images of a mini-batch
+    /// Images per mini-batch
     #[arg(long, default_value_t = 64)]
     batch: usize,
     /// Threads [default: all cores]
@@ -45,7 +45,7 @@ pub struct Arguments {
     /// Share of neurons dropped in training
     #[arg(long, default_value_t = 0.0)]
     dropout: f32,
-    /// Measurements of each kind; the median is reported
+    /// Number of measurements of each kind; the median is reported
     #[arg(long, default_value_t = 3)]
     repeats: usize,
     /// Instruction set: avx512, avx2 or portable [default: the fastest]
@@ -162,9 +162,12 @@ fn load_images(
         .into());
     }
     if let Some(element) = values.iter().position(|x| !x.is_finite()) {
-        return Err(
-            format!("{}: 'images' holds {} at element {element}", path.display(), values[element]).into()
-        );
+        return Err(format!(
+            "{}: 'images' contains {} at element {element}",
+            path.display(),
+            values[element]
+        )
+        .into());
     }
     Ok(values.chunks_exact(shape.neurons()).map(<[f32]>::to_vec).collect())
 }
@@ -182,7 +185,7 @@ fn print_report(report: &Report) {
     println!("spike rate   {}", rates.join("  "));
     println!("synops       {:.4e} per image", report.synops_per_image);
     println!(
-        "ceiling      {:.1} G operations/s (one load from the nearest cache each)",
+        "ceiling      {:.1} G operations/s (one load from the L1 cache each)",
         report.ceiling_operations_per_second / 1e9
     );
     println!("encoding     {:.3} ms per image on one thread", 1e3 * report.encode_seconds_per_image);

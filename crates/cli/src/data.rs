@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// List, fetch, verify and look at data sets.
+/// List, fetch, verify and show data sets.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -22,9 +22,9 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// What data sets there are, where they are or how to get them.
+    /// List the data sets, and where they are or how to get them.
     List {
-        /// Folder that holds the data sets; LEAKLAB_DATA or the cache folder if not given.
+        /// Folder with the data sets; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object.
@@ -35,26 +35,26 @@ enum Verb {
     Fetch {
         /// Data set, see `leaklab data list`.
         name: String,
-        /// Folder to keep it in; LEAKLAB_DATA or the cache folder if not given.
+        /// Folder to store it in; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object per event.
         #[arg(long)]
         json: bool,
     },
-    /// Check a data set against what is published.
+    /// Check that a data set is the published one.
     Verify {
         /// Data set, see `leaklab data list`.
         name: String,
-        /// Folder that holds it; LEAKLAB_DATA or the cache folder if not given.
+        /// Folder that contains it; LEAKLAB_DATA or the cache folder if not given.
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Draw a contact sheet: labelled images as pixels and as the network sees them, or recordings of an event
-    /// camera added up over time and as a raster of column against time.
+    /// Draw a contact sheet: labelled images as pixels and as the network sees them, or recordings of an
+    /// event camera summed over time and as a raster of column against time.
     Show(Show),
 }
 
@@ -67,10 +67,10 @@ struct Show {
     out: PathBuf,
     #[arg(help = format!("Noise: {}", Noise::names()), long, value_name = "KIND", requires = "severity")]
     noise: Option<String>,
-    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
     #[arg(long, requires = "noise")]
     scenario: Option<String>,
-    /// How strong it is, from 0 (clean) to 8.
+    /// Severity of the noise, from 0 (clean) to 8.
     #[arg(long, requires = "noise")]
     severity: Option<usize>,
     /// Time steps.
@@ -85,19 +85,19 @@ struct Show {
     /// Normalisation of images: per-image (default), per-channel.
     #[arg(long)]
     normalise: Option<String>,
-    /// Microseconds of a step of recordings; equal parts of each recording if not given.
+    /// Microseconds per step of a recording; if not given, each recording is divided into equal steps.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..))]
     step_us: Option<u64>,
-    /// Squares of so many pixels a side of recordings become one.
+    /// Merge squares of this many pixels a side of recordings into one pixel.
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1..=64))]
     downsample: Option<u64>,
-    /// Show training images in place of test images.
+    /// Show training images instead of test images.
     #[arg(long)]
     train: bool,
-    /// Seed of every random number.
+    /// Seed of all random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder that holds the data set; LEAKLAB_DATA or the cache folder if not given.
+    /// Folder with the data set; LEAKLAB_DATA or the cache folder if not given.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON object.
@@ -115,16 +115,16 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
 }
 
-/// The row of a name; another name is wrong usage.
+/// The data set with a name; an unknown name is wrong usage.
 fn find(name: &str) -> Result<&'static Info, Box<dyn std::error::Error>> {
     table::find(name).map_err(usage)
 }
 
-/// Whether a data set is there, and what to do if it is not.
+/// Whether a data set is present, and its place or how to get it.
 fn state(info: &Info, folder: &Path) -> (bool, String) {
     match info.source {
-        Source::Embedded => (true, "in the program".to_owned()),
-        Source::Own => (false, "say where it is with --data-dir".to_owned()),
+        Source::Embedded => (true, "embedded in the program".to_owned()),
+        Source::Own => (false, "give its folder with --data-dir".to_owned()),
         Source::ByHand => {
             let places = [folder.join(info.name), folder.to_owned()];
             let there = |place: &&PathBuf| place.join("Train").is_dir() || place.join("Train.zip").is_file();
@@ -176,7 +176,7 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
         );
     }
     println!(
-        "\nData sets are looked for in {} (--data-dir or {} to change).",
+        "\nData sets are searched for in {} (use --data-dir or {} to change this).",
         folder.display(),
         location::VARIABLE
     );
@@ -187,19 +187,20 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
     match info.source {
         Source::Files(_) => {}
         Source::Embedded => {
-            println!("{} is in the program; there is nothing to fetch.", info.name);
+            println!("{} is embedded in the program; there is nothing to fetch.", info.name);
             return Ok(());
         }
         Source::Own => {
             return Err(usage(format!(
-                "'{}' is your own; say where it is with --data-dir where it is used",
+                "'{}' is your own data, so there is nothing to fetch; give its folder with --data-dir when \
+                 you use it",
                 info.name
             )));
         }
         Source::ByHand => {
             return Err(usage(format!(
-                "'{}' has no address that a program can download; get Train.zip and Test.zip from {} and name \
-                 their folder with --data-dir",
+                "'{}' cannot be downloaded by a program; get Train.zip and Test.zip from {} and give their \
+                 folder with --data-dir",
                 info.name, info.homepage
             )));
         }
@@ -217,7 +218,7 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
             return;
         }
         match event {
-            Event::Present { path } => println!("{}: already there", path.display()),
+            Event::Present { path } => println!("{}: already present", path.display()),
             Event::Start { address, have, size } => {
                 let from = if have > 0 { format!(", resumed at byte {have}") } else { String::new() };
                 println!("{address} ({size} bytes{from})");
@@ -250,7 +251,7 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
     Ok(())
 }
 
-/// An event as JSON; progress is left out but for the end of a file.
+/// An event as JSON; `None` for progress.
 fn object(event: &Event) -> Option<Value> {
     Some(match event {
         Event::Present { path } => json!({ "event": "present", "path": path }),
@@ -312,7 +313,7 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
     }
 }
 
-/// The noise that the flags ask for.
+/// The noise given by the flags.
 fn noise(arguments: &Show) -> Result<Option<NoiseSetting>, NoiseError> {
     let Some(name) = &arguments.noise else { return Ok(None) };
     let noise: Noise = name.parse()?;

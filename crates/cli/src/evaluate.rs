@@ -11,37 +11,37 @@ use leaklab_lab::train::threads;
 use leaklab_record::Machine;
 use std::path::PathBuf;
 
-/// Accuracy of a trained run on its test set, clean or under noise.
+/// Measure the accuracy of a trained run on its test set, clean or under noise.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The run's folder.
     run: PathBuf,
     #[arg(help = format!("Noise in the input: {}", Noise::names()), long, requires = "severity")]
     noise: Option<String>,
-    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after it.
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
     #[arg(long, requires = "noise")]
     scenario: Option<String>,
-    /// How strong it is, from 0 (clean) to 8.
+    /// Severity of the noise, from 0 (clean) to 8.
     #[arg(long, requires = "noise")]
     severity: Option<usize>,
-    /// Take the weights of the epoch with the best test accuracy, not the last ones.
+    /// Use the weights of the epoch with the highest test accuracy instead of the last ones.
     #[arg(long)]
     best: bool,
-    /// Round the weights to this many bits, 8 or 4, and report what that changes.
+    /// Round the weights to this many bits, 8 or 4, and report the effect.
     #[arg(long, value_name = "BITS")]
     weight_bits: Option<WeightBits>,
     #[command(flatten)]
     leak: flags::LeakFlags,
-    /// Evaluate the training images (without augmentation and dropout) in place of the test images.
+    /// Evaluate the training images (without augmentation and dropout) instead of the test images.
     #[arg(long)]
     train: bool,
-    /// Show this many images only, class-balanced.
+    /// Use only this many images, class-balanced.
     #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Folder that holds the data sets, in place of what the run's settings say.
+    /// Folder with the data sets, instead of the one in the run's settings.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Threads to use; no result depends on it.
+    /// Number of threads; results do not depend on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     #[arg(long, value_name = "SET", help = flags::ISA)]
@@ -76,7 +76,8 @@ pub fn run(arguments: Arguments) -> Outcome {
     let pool = threads(arguments.threads)?;
     let isa = arguments.isa.unwrap_or_else(Isa::best);
     let presentation = presentation(&run.config, &dataset).with_isa(isa).noisy(noise).map_err(usage)?;
-    // After the images are normalised as in training: some normalisations depend on all of them.
+    // Images are removed only after the normalisation is set up as in training, because it may depend on all
+    // of them.
     if let Some(limit) = limit.filter(|_| arguments.train) {
         keep_training_images(&mut dataset, limit)?;
     }
@@ -100,14 +101,14 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
     };
     let evaluation = rounding.as_ref().map_or(&exact, |(_, rounded)| rounded);
-    let condition = match (named, noise) {
+    let stimulus = match (named, noise) {
         (Some((noise, scenario)), Some(setting)) => {
             format!("{noise}/{scenario}/{} (level {})", arguments.severity.unwrap_or(0), setting.level())
         }
         _ => "clean".to_owned(),
     };
     if arguments.json {
-        let name = condition.split(' ').next().unwrap_or_default();
+        let name = stimulus.split(' ').next().unwrap_or_default();
         let mut object = evaluation.object(run.position.epoch, name);
         object["run"] = arguments.run.display().to_string().into();
         object["tau"] = run.network.leak().to_string().into();
@@ -121,7 +122,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         object["machine"] = serde_json::json!(Machine::here(isa));
         println!("{object}");
     } else {
-        print(&run, evaluation, &condition);
+        print(&run, evaluation, &stimulus);
         if let Some((bits, rounded)) = &rounding {
             println!("{}", rounding_words(*bits, &exact, rounded));
         }
@@ -129,7 +130,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     Ok(())
 }
 
-/// The noise that was named; its first scenario if none was said.
+/// The noise given by the flags, in its first scenario if none is given.
 fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, NoiseError> {
     let Some(noise) = &arguments.noise else { return Ok(None) };
     let noise: Noise = noise.parse()?;
@@ -140,10 +141,10 @@ fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, Noise
     Ok(Some((noise, scenario)))
 }
 
-/// What rounded weights change.
+/// The effect of rounded weights in words.
 fn rounding_words(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) -> String {
     let change = 100.0 * (rounded.accuracy() - exact.accuracy());
-    // Of none there is no percentage.
+    // There is no percentage of 0.
     let synops = if exact.synops > 0.0 {
         format!("and the synaptic operations by {:+.1} %", 100.0 * (rounded.synops / exact.synops - 1.0))
     } else if rounded.synops > 0.0 {
@@ -163,9 +164,9 @@ fn rounding_words(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) ->
     )
 }
 
-fn print(run: &TrainedRun, evaluation: &Evaluation, condition: &str) {
+fn print(run: &TrainedRun, evaluation: &Evaluation, stimulus: &str) {
     let interval = evaluation.interval();
-    println!("{} after epoch {}, {condition}", run.folder.path().display(), run.position.epoch);
+    println!("{} after epoch {}, {stimulus}", run.folder.path().display(), run.position.epoch);
     if let Some(trained) = &run.trained_leak {
         println!("trained with tau {trained}, run with tau {}", run.network.leak());
     }
@@ -211,7 +212,7 @@ mod tests {
             let text = rounding_words(WeightBits::Four, &exact, &evaluation(100.0, rates));
             assert!(text.ends_with(words) && text.contains("operations by -50.0 %"), "{text}");
         }
-        // A network in which nothing reaches a synapse.
+        // A network without synaptic operations.
         let none = evaluation(0.0, [0.0, 0.0]);
         for (synops, words) in [
             (0.0, "+0.00 points and leaves the network without synaptic operations\n"),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("format").required(true).multiple(true).args(["nir", "safetensors", "npz", "quantised"]))]
 pub struct Arguments {
-    /// A run's folder, or a folder that `export --safetensors` or `import` made.
+    /// A run's folder, or a folder written by `export --safetensors` or `import`.
     run: PathBuf,
     /// Write a NIR graph to this file, as Python's nir 1.0.8 reads it.
     #[arg(long, value_name = "FILE")]
@@ -21,16 +21,16 @@ pub struct Arguments {
     /// Write the weights to this file as NumPy arrays.
     #[arg(long, value_name = "FILE")]
     npz: Option<PathBuf>,
-    /// Write the weights as whole numbers of few bits, with a scale for each layer, to this safetensors file.
+    /// Write the weights as integers of few bits, with a scale for each layer, to this safetensors file.
     #[arg(long, value_name = "FILE", requires = "weight_bits")]
     quantised: Option<PathBuf>,
-    /// Bits of a whole number: 8 or 4. `leaklab evaluate --weight-bits` reports what they cost.
+    /// Bits of an integer: 8 or 4. `leaklab evaluate --weight-bits` reports their effect.
     #[arg(long, value_name = "BITS", requires = "quantised")]
     weight_bits: Option<WeightBits>,
-    /// Take the weights of the epoch with the best test accuracy, not the last ones.
+    /// Use the weights of the epoch with the highest test accuracy instead of the last ones.
     #[arg(long)]
     best: bool,
-    /// NIR: the tool whose importer is to load and run the file: generic, norse, snntorch or spikingjelly.
+    /// NIR: the tool that will load and run the file: generic, norse, snntorch or spikingjelly.
     #[arg(long, value_name = "TOOL", default_value = Target::Generic.name(), requires = "nir")]
     target: Target,
     /// NIR: length of a step in seconds [default: 0.0001, for Norse 0.001].
@@ -60,7 +60,8 @@ pub fn run(arguments: Arguments) -> Outcome {
         if !options.integrator {
             let decay = model.network.leak().readout().lambda();
             println!(
-                "it ends in the last matrix: start U at 0 and take U = {decay} U + output in every step"
+                "the graph ends in the last matrix: start with U = 0 and set U = {decay} U + output in every \
+                 step"
             );
         }
     }

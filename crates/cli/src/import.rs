@@ -19,22 +19,22 @@ pub struct Arguments {
     /// Write model.safetensors, config.json and a model card into this folder.
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Length of a step in seconds; NIR does not say it.
+    /// Length of a step in seconds; NIR does not specify it.
     #[arg(long, allow_negative_numbers = true)]
     dt: Option<f64>,
-    /// The r of IF nodes that adds an input to the potential as it is.
+    /// The value of r for which an IF node adds its input to the potential unchanged.
     #[arg(long, value_name = "R", default_value_t = ImportOptions::default().if_r)]
     if_r: f64,
-    /// Put LeakLab's integrating output where a graph ends in a matrix.
+    /// Add LeakLab's integrating output if the graph ends in a matrix.
     #[arg(long)]
     integrate_output: bool,
-    /// Show the network the test images of this data set and print its accuracy.
+    /// Evaluate the network on the test images of this data set.
     #[arg(long, value_name = "DATASET")]
     evaluate: Option<String>,
-    /// Steps per image of that evaluation, in place of the data set's default.
+    /// Time steps per image of that evaluation, instead of the data set's default.
     #[arg(long, requires = "evaluate", value_parser = clap::value_parser!(u16).range(1..))]
     time_steps: Option<u16>,
-    /// Folder that holds the data sets.
+    /// Folder with the data sets.
     #[arg(long, value_name = "DIR", requires = "evaluate")]
     data_dir: Option<PathBuf>,
     /// Print one JSON object.
@@ -71,7 +71,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     Ok(())
 }
 
-/// Evaluates the network on a data set, shown as the data set's own study shows it.
+/// Evaluates the network on a data set, with the data set's default settings.
 fn show(
     model: &Model,
     dataset: &str,

@@ -1,6 +1,6 @@
-//! Ctrl-C: the first asks the work to stop where it can be resumed, the second leaves at once. A request to
-//! terminate does the same, and so do `SIGUSR1` and `SIGUSR2`, by which batch systems announce that a job's
-//! time is nearly over; these may come as often as they like.
+//! Ctrl-C: the first one requests a stop at a point where the work can be resumed, the second one exits
+//! immediately. A termination signal does the same. `SIGUSR1` and `SIGUSR2`, with which batch systems
+//! announce that a job's time is nearly over, request a stop too, however often they arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +13,19 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens to Ctrl-C, and to a request to terminate, from now on. Where the system does not allow that,
-    /// Ctrl-C ends the program as usual, and loses nothing older than the last checkpoint.
+    /// Handles Ctrl-C and termination signals from now on. If the system does not allow that, Ctrl-C ends the
+    /// program as usual, and nothing older than the last checkpoint is lost.
     ///
-    /// `doing` tells the user what is done about it.
+    /// `doing` is the message that tells the user what the program does in response.
     pub fn listen(doing: &'static str) -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let asked = flag.clone();
         let _ = ctrlc::set_handler(move || {
             if asked.swap(true, Ordering::SeqCst) {
-                eprintln!("\nleaklab: left at once; what was on disk is safe");
+                eprintln!("\nleaklab: exited immediately; what was on disk is safe");
                 std::process::exit(1);
             }
-            eprintln!("\nleaklab: {doing}; once more to leave at once");
+            eprintln!("\nleaklab: {doing}; press Ctrl-C again to exit immediately");
         });
         let by_system = Arc::new(AtomicBool::new(false));
         #[cfg(unix)]

@@ -1,8 +1,8 @@
-//! The `leaklab` program: flags, progress, exit codes. Each subcommand is a file; the work is in the
+//! The `leaklab` program: flags, progress, exit codes. Each subcommand has its own file; the work is in the
 //! libraries.
 #![forbid(unsafe_code)]
 
-// First, so that every other module prints through it.
+// Declared first, so that all other modules use its macros.
 #[macro_use]
 mod output;
 
@@ -62,31 +62,31 @@ enum Command {
 /// What a subcommand returns. The error's text is one clear sentence for the user.
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// An error in what was asked for, rather than in doing it: exit code 2.
+/// An error in the request, not in the work: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Usage(String);
 
-/// Work that was stopped where the same command goes on: exit code 75, `EX_TEMPFAIL` of `sysexits.h`, by which
-/// batch scripts know a job to be put back into the queue.
+/// Work that was stopped and that the same command continues: exit code 75, `EX_TEMPFAIL` of `sysexits.h`, by
+/// which batch scripts recognise a job to be queued again.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Stopped(String);
 
-/// Exit code of work that was stopped where the same command goes on.
+/// Exit code of work that was stopped and that the same command continues.
 pub(crate) const STOPPED: u8 = 75;
 
-/// Makes an error of work that was stopped where the same command goes on.
+/// An error of work that was stopped and that the same command continues.
 pub(crate) fn stopped(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
     Box::new(Stopped(sentence.to_string()))
 }
 
-/// Makes an error of wrong usage.
+/// An error of wrong usage.
 pub(crate) fn usage(sentence: impl std::fmt::Display) -> Box<dyn std::error::Error> {
     Box::new(Usage(sentence.to_string()))
 }
 
-/// The exit code that tells what kind of error it is.
+/// The exit code of an error.
 pub(crate) fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
             Some(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::FAILURE,
             Some(error) => {
                 eprintln!(
-                    "leaklab: standard output cannot be written: {error}; the work was done all the same"
+                    "leaklab: standard output cannot be written: {error}; the work was completed anyway"
                 );
                 ExitCode::FAILURE
             }

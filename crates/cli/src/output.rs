@@ -1,9 +1,9 @@
-//! Standard output and standard error, as the whole program uses them.
+//! Standard output and standard error of the whole program.
 //!
-//! The macros here stand in for those of the standard library, which panic when a line cannot be written: a
-//! full disk or a closed pipe must not end a training. The first failure is kept, what follows is not
-//! printed, and the program says so when its work is done ([`lost`]). Control characters in names from
-//! elsewhere are shown, not obeyed.
+//! The macros here replace those of the standard library, which panic if a line cannot be written: a full
+//! disk or a closed pipe must not end a training run. The first error is stored, later output is discarded,
+//! and the program reports the error when its work is done ([`lost`]). Control characters in untrusted names
+//! are shown, not interpreted.
 
 use leaklab_record::text;
 use std::fmt::Arguments;
@@ -29,7 +29,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::complain(format_args!($($text)*)) };
 }
 
-/// Prints to standard output unless that has failed before.
+/// Prints to standard output, unless that has failed before.
 pub fn print(arguments: Arguments, end: &str) {
     if LOST.get().is_some() {
         return;
@@ -40,14 +40,14 @@ pub fn print(arguments: Arguments, end: &str) {
     }
 }
 
-/// Prints a line to standard error. There is nobody to tell if that fails.
+/// Prints a line to standard error. An error is ignored.
 pub fn complain(arguments: Arguments) {
     let line = format!("{arguments}\n");
     let _ = io::stderr().write_all(text::for_terminal(&line).as_bytes());
 }
 
-/// Why some of the output did not reach its reader, if so. A reader that has seen enough, such as `head`,
-/// closes the pipe; nobody needs to be told of that.
+/// Why some of the output was lost, if any was. A reader that needs no more, such as `head`, closes the pipe;
+/// this need not be reported.
 pub fn lost() -> Option<&'static io::Error> {
     if let Err(error) = io::stdout().flush() {
         let _ = LOST.set(error);

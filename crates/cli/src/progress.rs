@@ -1,4 +1,4 @@
-//! How training looks: a bar on a terminal, plain lines elsewhere, JSON lines for programs, or nothing.
+//! Progress of training: a bar on a terminal, otherwise plain lines, JSON lines for programs, or nothing.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use leaklab_lab::train::{Batch, Event};
@@ -15,7 +15,7 @@ const PLAIN_SECONDS: u64 = 30;
 pub enum Style {
     /// A bar, and one line per epoch.
     Bar,
-    /// One line per epoch, and now and then one within.
+    /// One line per epoch, and further lines within long epochs.
     Plain,
     /// One JSON object per event on standard output.
     Json,
@@ -39,13 +39,13 @@ impl Style {
 pub struct Progress {
     style: Style,
     bar: Option<ProgressBar>,
-    said: Instant,
+    printed: Instant,
 }
 
 impl Progress {
-    /// Nothing shown yet.
+    /// Progress before the first event.
     pub fn new(style: Style) -> Self {
-        Progress { style, bar: None, said: Instant::now() }
+        Progress { style, bar: None, printed: Instant::now() }
     }
 
     /// Shows an event.
@@ -105,7 +105,7 @@ impl Progress {
                 bar.set_position(batch.batch);
                 bar.set_message(state);
             }
-            Style::Plain if self.said.elapsed() > Duration::from_secs(PLAIN_SECONDS) => {
+            Style::Plain if self.printed.elapsed() > Duration::from_secs(PLAIN_SECONDS) => {
                 let (epoch, epochs) = (batch.epoch, batch.epochs);
                 self.line(&format!(
                     "epoch {epoch}/{epochs}, batch {}/{}: {state}",
@@ -128,19 +128,19 @@ impl Progress {
             Event::Checkpoint { epoch, batch } => {
                 json!({"event": "checkpoint", "epoch": epoch, "batch": batch})
             }
-            Event::Batch(batch) if self.said.elapsed() > Duration::from_secs(1) => json!({
+            Event::Batch(batch) if self.printed.elapsed() > Duration::from_secs(1) => json!({
                 "event": "batch", "epoch": batch.epoch, "batch": batch.batch, "batches": batch.batches,
                 "sse": batch.sse, "accuracy": batch.accuracy, "images_per_second": batch.images_per_second,
                 "seconds_to_go": batch.seconds_to_go,
             }),
             Event::Batch(_) | Event::Evaluated { .. } => return,
         };
-        self.said = Instant::now();
+        self.printed = Instant::now();
         println!("{value}");
     }
 
     fn line(&mut self, text: &str) {
-        self.said = Instant::now();
+        self.printed = Instant::now();
         match (&self.bar, self.style) {
             (_, Style::Quiet | Style::Json) => {}
             (Some(bar), _) => bar.suspend(|| println!("{text}")),

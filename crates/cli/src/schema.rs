@@ -1,4 +1,4 @@
-//! `leaklab schema`: the settings for editors and for the manual, from the program's own table.
+//! `leaklab schema`: the settings for editors and for the manual, from the program's own table of settings.
 
 use crate::Outcome;
 use leaklab_lab::config;
@@ -6,7 +6,7 @@ use leaklab_lab::config;
 /// Print a JSON Schema of study and run files, for editors that complete and check TOML.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Print the manual's table of settings in place of the schema.
+    /// Print the manual's table of settings instead of the schema.
     #[arg(long)]
     markdown: bool,
 }

@@ -6,7 +6,7 @@ use leaklab_lab::golden::{Case, EMBEDDED};
 use leaklab_record::file;
 use std::path::PathBuf;
 
-/// Check the engine on this CPU against reference values, with each instruction set it has.
+/// Check the engine on this CPU against reference values, with each instruction set that the CPU supports.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Reference cases (.safetensors) to check instead of the embedded ones

@@ -18,35 +18,36 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Seconds after which a page that is watched reads itself again, and at which it is written anew.
+/// Seconds between two reloads of a watched page, and between two writes of it.
 const REFRESH_SECONDS: u32 = 5;
 
 /// Train every condition and seed, measure, compare, and write the page that answers the question.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A study file, or the name of a built-in study: digits, digits-where, digits-further, digits-events,
-    /// fashion-mnist, cifar10-small, svhn-small, cifar10, svhn.
-    #[arg(value_name = "FILE|NAME", default_value = "digits")]
-    study: String,
-    /// Folder of the study; leaklab-study/NAME if not given. An existing study is continued.
+    /// fashion-mnist, cifar10-small, svhn-small, cifar10, svhn. If not given, the study that --out contains, or
+    /// digits.
+    #[arg(value_name = "FILE|NAME")]
+    study: Option<String>,
+    /// Folder of the study; if not given, leaklab-study/NAME. An existing study is continued.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Membrane time constants in place of the study's own conditions, such as 5,10,30,100,300,inf.
+    /// Membrane time constants instead of the study's own conditions, such as 5,10,30,100,300,inf.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = flags::tau, allow_negative_numbers = true)]
     tau: Vec<Tau>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Folder that holds the data sets.
+    /// Folder with the data sets.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Print the plan and stop.
+    /// Print the plan and exit.
     #[arg(long)]
     dry_run: bool,
-    /// Do run K of the plan only, counted from 0, and leave the comparison to others: one task of a job array.
+    /// Execute only run K of the plan, counted from 0, without the comparison: one task of a job array.
     #[arg(long, value_name = "K", conflicts_with_all = ["dry_run", "watch", "compare", "status"])]
     run: Option<usize>,
-    /// Compare the runs that are done and write the page; begin no run.
+    /// Compare the runs that are done and write the page; start no run.
     #[arg(long, conflicts_with_all = ["dry_run", "watch", "status"])]
     compare: bool,
     /// Print what is done, running, failed and missing, and how long the rest will take; change nothing.
@@ -54,10 +55,10 @@ pub struct Arguments {
     status: bool,
     #[command(flatten)]
     slurm: slurm::Flags,
-    /// Keep the page up to date while the study runs; open it, and it refreshes itself.
+    /// Keep the page up to date while the study runs; an open page reloads itself.
     #[arg(long)]
     watch: bool,
-    /// Threads to use; no result depends on it.
+    /// Number of threads; results do not depend on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     #[arg(long, value_name = "SET", help = flags::ISA)]
@@ -65,7 +66,7 @@ pub struct Arguments {
     /// Minutes between checkpoints within an epoch.
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
     checkpoint_minutes: f64,
-    /// Print the page's path only.
+    /// Print only the page's path.
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
     /// Print one JSON object at the end: the page's path, the runs, the verdicts; with --dry-run, the plan.
@@ -75,7 +76,14 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
-    let config = StudyConfig::load(&arguments.study, &assignments(&arguments)).map_err(usage)?;
+    let needs_study = arguments.status || arguments.compare || arguments.run.is_some();
+    if let (true, None, Some(out)) = (needs_study, &arguments.study, &arguments.out)
+        && !StudyFolder::at(out).exists()
+    {
+        let reason = "there is no study here; correct the folder, or give the study's file or name";
+        return Err(usage(format!("{}: {reason}", out.display())));
+    }
+    let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)).map_err(usage)?;
     let name = config.name.replace(['/', '\\'], "-");
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("leaklab-study").join(name));
     let folder = StudyFolder::at(&out);
@@ -109,7 +117,8 @@ pub fn run(arguments: Arguments) -> Outcome {
     let interrupt = Interrupt::listen("finishing the batch and writing a checkpoint");
     let refresh = arguments.watch.then_some(REFRESH_SECONDS);
     let written = Mutex::new(None::<Instant>);
-    // A page that cannot be written while the study runs is no reason to stop it: the last one must be.
+    // An error in writing the page while the study runs does not stop the study; only the last page must be
+    // written.
     let write_page = |soon: bool| {
         let mut written = written.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let rested =
@@ -144,7 +153,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     match outcome {
         Ok(()) => {}
         Err(error) => {
-            // Whatever is there is shown, without a refresh that would wait for nothing.
+            // The page shows what is available, without reloading itself, since nothing will follow.
             let _ = leaklab_report::study::write(folder.path(), None);
             return Err(refused(error));
         }
@@ -163,16 +172,17 @@ pub fn run(arguments: Arguments) -> Outcome {
     Ok(())
 }
 
-/// Writes the scripts of a batch system, and submits them if asked.
+/// Writes the scripts of a batch system, and submits them if requested.
 fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
     let absolute =
         |path: &std::path::Path| std::path::absolute(path).map_err(RecordError::io(path, "cannot be found"));
     let folder = StudyFolder::at(absolute(out)?);
-    // The tasks may begin in any order and on any machine: every path is absolute.
+    // The tasks may begin in any order and on any machine, so every path is absolute.
     let program =
         std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
-    let study = std::path::Path::new(&arguments.study);
-    let study = if study.exists() { absolute(study)?.display().to_string() } else { arguments.study.clone() };
+    let study = arguments.study();
+    let path = std::path::Path::new(&study);
+    let study = if path.exists() { absolute(path)?.display().to_string() } else { study };
     let mut words = vec![program.display().to_string()];
     words.extend(words_of(arguments, &study).into_iter().skip(1));
     words.extend(["--out".to_owned(), folder.path().display().to_string()]);
@@ -196,12 +206,12 @@ fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
     }
     if arguments.slurm.slurm && !arguments.quiet {
         let out = slurm::quoted(&folder.path().to_string_lossy());
-        println!("How far it is: {} --out {out} --status", command(arguments));
+        println!("Show the progress with: {} --out {out} --status", command(arguments));
     }
     Ok(())
 }
 
-/// What went wrong with a study, with the exit code that it has.
+/// An error of a study, with its exit code.
 fn refused(error: StudyError) -> Box<dyn std::error::Error> {
     match error {
         StudyError::Other { .. } | StudyError::NoSuchRun { .. } => usage(error),
@@ -211,6 +221,15 @@ fn refused(error: StudyError) -> Box<dyn std::error::Error> {
 }
 
 impl Arguments {
+    /// The study file or the name of a built-in study.
+    fn study(&self) -> String {
+        let existing = || {
+            let file = StudyFolder::at(self.out.as_ref()?).study_toml();
+            file.is_file().then(|| file.to_string_lossy().into_owned())
+        };
+        self.study.clone().or_else(existing).unwrap_or_else(|| "digits".to_owned())
+    }
+
     fn options(&self) -> Options {
         let isa = self.isa.unwrap_or_else(Isa::best);
         Options { command: command(self), checkpoint_minutes: self.checkpoint_minutes, isa }
@@ -224,7 +243,7 @@ fn assignments(arguments: &Arguments) -> Vec<String> {
         all.push(format!("tau=[{}]", taus(&arguments.tau).join(", ")));
     }
     if let Some(folder) = &arguments.data_dir {
-        all.push(format!("data_dir={}", toml_text(&folder.to_string_lossy())));
+        all.push(format!("data_dir={}", toml_text(&flags::absolute(folder).to_string_lossy())));
     }
     all
 }
@@ -239,12 +258,16 @@ fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The command that does the same study: everything that decides its results.
+/// The command that reproduces the study: everything that determines its results.
 fn command(arguments: &Arguments) -> String {
-    words_of(arguments, &arguments.study).iter().map(|word| slurm::quoted(word)).collect::<Vec<_>>().join(" ")
+    words_of(arguments, &arguments.study())
+        .iter()
+        .map(|word| slurm::quoted(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
-/// The words of that command, with another name for the study file.
+/// The words of this command, with another name for the study file.
 fn words_of(arguments: &Arguments, study: &str) -> Vec<String> {
     let mut words = vec!["leaklab".to_owned(), "study".to_owned(), study.to_owned()];
     if !arguments.tau.is_empty() {
@@ -290,15 +313,16 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         lanes => format!(", {lanes} runs at a time"),
     };
     println!(
-        "  time    about {} on {} thread{}{at_a_time}, if the machine does nothing else (from a short training)",
+        "  time    about {} on {} thread{}{at_a_time}, if the machine does nothing else (estimated from a \
+         short training run)",
         progress::duration(plan.seconds()),
         plan.threads,
         if plan.threads == 1 { "" } else { "s" }
     );
     if plan.threads > plan.most_threads() {
         println!(
-            "  threads a training with batch {} can use {}, a group of four images each; with a larger batch it can use \
-             more",
+            "  threads a training run with batch {} can use {}, each for a group of four images; with a \
+             larger batch it can use more",
             base.batch,
             plan.most_threads()
         );

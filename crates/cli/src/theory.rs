@@ -1,6 +1,6 @@
 //! `leaklab theory`: the equations of one neuron as a command, for scripts and for people.
 //!
-//! Every command makes one table, and the table explains itself in each of its forms: words, JSON, CSV.
+//! Every command except for `figure` prints one table, which explains itself in each format: text, JSON, CSV.
 
 mod figure;
 mod frequencies;
@@ -60,7 +60,7 @@ struct CurveArguments {
         conflicts_with = "physical"
     )]
     omega: Option<String>,
-    /// Frequencies in hertz, written as for --omega; goes with --physical
+    /// Frequencies in hertz, written as for --omega; requires --physical
     #[arg(long, value_name = "LIST|RANGE", required_unless_present = "omega", requires = "physical")]
     frequency: Option<String>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ struct InformationArguments {
     #[command(flatten)]
     neuron: neuron::NeuronArguments,
     /// Cutoff frequencies: angular, in units of 1/tau, or hertz with --physical; written as for --omega.
-    /// There is no default: for white noise the information grows with the cutoff without end
+    /// There is no default: for white noise the information grows with the cutoff without limit
     #[arg(long, value_name = "LIST|RANGE")]
     cutoff: String,
     #[command(flatten)]
@@ -139,7 +139,7 @@ impl CurveArguments {
     }
 }
 
-/// A table for people: what it is, columns under their names and units, and its notes.
+/// A table as text: title, definition, columns with their names and units, and notes.
 fn plain(table: &Table) -> String {
     let text = |cell: &Cell| match cell {
         Cell::Empty => "-".to_owned(),

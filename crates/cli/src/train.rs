@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// File with the run's settings, or the name of a built-in study; keys that it does not set have the
-    /// data set's defaults.
+    /// defaults of the data set.
     #[arg(conflicts_with = "resume")]
     file: Option<PathBuf>,
     /// Data set, see `leaklab data list`.
@@ -22,32 +22,32 @@ pub struct Arguments {
     /// Membrane time constant in time steps; `inf` for no leak.
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
     tau: Option<Tau>,
-    /// Time constants of hidden layers that have their own, such as conv1=5,fc1=inf.
+    /// Time constants of single hidden layers, such as conv1=5,fc1=inf.
     #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',', conflicts_with = "resume")]
     layer_tau: Vec<String>,
-    /// Time constant of the output layer, if it has its own.
+    /// Time constant of the output layer, if it differs.
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
     readout_tau: Option<Tau>,
-    /// Seed of every random number.
+    /// Seed of all random numbers.
     #[arg(long, conflicts_with = "resume", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     settings: Vec<String>,
-    /// Hold out this share of the training images, chosen by seed, and report accuracy on them: settings can be
-    /// chosen so without looking at the test images.
+    /// Hold out this share of the training images, chosen by seed, and report the accuracy on them, so that
+    /// settings can be chosen without the test images.
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume")]
     select: Option<String>,
-    /// Folder that holds the data sets, or the folder or file of your own.
+    /// Folder with the data sets, or the folder or file of your own data set.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Folder of the new run; runs/DATASET_tau-TAU_seed-SEED if not given.
+    /// Folder of the new run; if not given, runs/DATASET_tau-TAU_seed-SEED.
     #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Resume this run.
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
-    /// Threads to use, of each process where `mpirun` started several; no result depends on it.
+    /// Number of threads, of each process if `mpirun` started several; results do not depend on it.
     #[arg(long, value_name = "N", value_parser = flags::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     #[arg(long, value_name = "SET", help = flags::ISA)]
@@ -58,7 +58,7 @@ pub struct Arguments {
     /// Stop when the loss diverges or the layers fall silent.
     #[arg(long)]
     stop_on_divergence: bool,
-    /// Print warnings only.
+    /// Print only warnings.
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
     /// Print one JSON object per event.
@@ -73,8 +73,8 @@ pub fn run(arguments: Arguments) -> Outcome {
     let Place { rank, ranks: together } = ranks.place();
     if processes != together {
         eprintln!(
-            "leaklab: this is one of {processes} processes that were started together, and trains on its own, \
-             since this program was built without MPI (cargo build --release --features mpi)"
+            "leaklab: this is one of {processes} processes that were started together, but it trains alone, \
+             because this program was built without MPI (build it with cargo build --release --features mpi)"
         );
     }
     let outcome = match rank {
@@ -82,7 +82,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         _ => follow(&arguments, ranks),
     };
     match outcome {
-        // The others wait for this process, and have to be ended with it.
+        // The other ranks wait for this process, and must be ended with it.
         Err(error) if together > 1 && exit_code(&*error) != STOPPED => {
             eprintln!("leaklab: rank {rank} of {together}: {error}");
             ranks.abort(exit_code(&*error).into())
@@ -93,7 +93,7 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 fn options(arguments: &Arguments, ranks: &Ranks) -> Options {
     Options {
-        // A rank is one core, unless the user says otherwise: several may be on one machine.
+        // A rank uses one core by default, because several ranks may be on one machine.
         threads: arguments.threads.or((ranks.place().ranks > 1).then_some(1)),
         checkpoint_minutes: arguments.checkpoint_minutes,
         stop_on_divergence: arguments.stop_on_divergence,
@@ -104,13 +104,13 @@ fn options(arguments: &Arguments, ranks: &Ranks) -> Options {
     }
 }
 
-/// The ranks other than 0.
+/// The work of the ranks other than 0.
 fn follow(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     let interrupt = Interrupt::listen("rank 0 will finish the batch and write a checkpoint");
     Ok(train::work(&options(arguments, ranks), &|| interrupt.asked())?)
 }
 
-/// The training.
+/// The work of rank 0, or of the only process.
 fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     let options = options(arguments, ranks);
     let style = Style::choose(arguments.quiet, arguments.json);
@@ -133,7 +133,7 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     conclude(&summary, style, options.isa)
 }
 
-/// The settings that the arguments say.
+/// The settings given by the arguments.
 fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::ConfigError> {
     let builtin = |path: &PathBuf| path.to_str().filter(|_| !path.exists()).and_then(Settings::builtin);
     let mut settings = match &arguments.file {
@@ -162,12 +162,12 @@ fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::Confi
         settings.set("seed", seed as i64);
     }
     if let Some(folder) = &arguments.data_dir {
-        settings.set("data_dir", folder.to_string_lossy().as_ref());
+        settings.set("data_dir", flags::absolute(folder).to_string_lossy().as_ref());
     }
     RunConfig::resolve(settings)
 }
 
-/// The last line, and whether the run came to its end.
+/// Prints the last line. An error if the run did not finish.
 fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
     let run = summary.run.display();
     let word = match summary.outcome {
@@ -196,8 +196,8 @@ fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
             Ok(())
         }
         train::Outcome::Interrupted => {
-            let go_on = format!("go on with `leaklab train --resume {run}`");
-            Err(crate::stopped(format!("stopped after epoch {}; {go_on}", summary.epochs)))
+            let remedy = format!("continue with `leaklab train --resume {run}`");
+            Err(crate::stopped(format!("stopped after epoch {}; {remedy}", summary.epochs)))
         }
         train::Outcome::Diverged => {
             let reason = summary.notices.last().map_or("the run diverged", |notice| &notice.message);

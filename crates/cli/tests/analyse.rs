@@ -1,4 +1,4 @@
-//! `leaklab analyse`, driven as a user would.
+//! `leaklab analyse`, run as a user would run it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command that must succeed and gives back what it printed.
+/// Runs a command that must succeed and returns what it printed.
 fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = leaklab(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));

@@ -1,4 +1,4 @@
-//! `leaklab data`, driven as a user would.
+//! `leaklab data`, run as a user would run it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -56,7 +56,7 @@ fn verifies() {
     let output = leaklab(&["verify", "digits", "--json"], folder.path());
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["right"], true);
-    // A cut-out is a data set, but not the published one.
+    // A part of a data set can be read, but it is not the published one.
     let record: Vec<u8> = std::iter::once(3).chain([9; 3072]).collect();
     std::fs::write(folder.path().join("train.bin"), &record).unwrap();
     std::fs::write(folder.path().join("test.bin"), &record).unwrap();
@@ -66,7 +66,7 @@ fn verifies() {
     assert!(text(&output.stderr).contains("is not the published one"));
 }
 
-/// One sentence, and an exit code that tells wrong usage (2) from failed work (1).
+/// An error is one sentence, and its exit code distinguishes wrong usage (2) from failed work (1).
 #[test]
 fn errors_are_one_sentence() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Where results come from: `--isa`, and what runs and JSON say of the machine.
+//! The origin of results: `--isa`, and what runs and JSON output state about the machine.
 
 mod runs;
 
@@ -28,8 +28,8 @@ fn a_run_says_what_it_was_trained_by() {
     assert_eq!(trained[0]["after_epoch"], 0);
     assert!(!trained[0]["cpu"].as_str().unwrap().is_empty());
 
-    // The forward pass gives the same spikes and predictions, bit for bit, with each instruction set. Norms are
-    // sums of squares in float32, which each set adds in its own order: a layer has 256 neurons, so they agree
+    // The forward pass gives bit-identical spikes and predictions with each instruction set. Norms are sums
+    // of squares in float32, which each set adds in a different order: a layer has 256 neurons, so they agree
     // within 256 roundings.
     let mut portable = evaluate(&run, &["--isa", "portable"]);
     let mut fastest = evaluate(&run, &[]);
@@ -56,7 +56,7 @@ fn a_run_that_was_moved_says_so() {
     let path = run.join("machines.jsonl");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"cpu\":\"", "\"cpu\":\"another ");
     std::fs::write(&path, text).unwrap();
-    // There is nothing to do for another one until the run is to be longer.
+    // Another machine has nothing to do until the run has more epochs.
     succeed(&mut resume(&run));
     assert_eq!(machines(&run).len(), 1);
     let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();

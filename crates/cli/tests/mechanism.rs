@@ -1,5 +1,5 @@
-//! `leaklab analyse STUDY mechanism`, the same as a part of `leaklab study`, and `leaklab advise`, driven as
-//! a user would.
+//! `leaklab analyse STUDY mechanism`, the same as a part of `leaklab study`, and `leaklab advise`, run as a
+//! user would run them.
 
 mod runs;
 
@@ -7,7 +7,7 @@ use runs::{fail, leaklab, succeed};
 use std::path::Path;
 use std::process::Command;
 
-/// A study that learns in a blink: two conditions, two seeds.
+/// A study that learns within seconds: two conditions, two seeds.
 fn study(out: &Path, settings: &[&str]) -> Command {
     let mut command = leaklab(&["study", "digits", "--quiet", "--out"]);
     command.arg(out);
@@ -43,10 +43,10 @@ fn a_study_asks_why_and_gives_advice() {
     let path = out.to_str().unwrap();
     succeed(&mut study(&out, &["mechanism=false"]));
     let why = out.join("compare/why.json");
-    assert!(!why.exists(), "not asked");
-    // Asked later, the study trains nothing again.
+    assert!(!why.exists(), "mechanism is off");
+    // If mechanism is switched on later, the study does not train again.
     succeed(&mut study(&out, &[]));
-    let said = std::fs::read_to_string(&why).unwrap();
+    let first = std::fs::read_to_string(&why).unwrap();
     for table in [
         "why_claims",
         "why_split",
@@ -61,8 +61,8 @@ fn a_study_asks_why_and_gives_advice() {
     }
     let tables = json(&mut leaklab(&["analyse", path, "mechanism", "--json"]));
     assert_eq!(tables[0]["name"], "why");
-    assert_eq!(std::fs::read_to_string(&why).unwrap(), said, "the same from what was kept");
-    // A run of it alone, and the study itself in words.
+    assert_eq!(std::fs::read_to_string(&why).unwrap(), first, "stored passes give the same table");
+    // One of its runs alone, printed as text.
     let run = out.join("runs/tau-inf_seed-1");
     let printed = succeed(&mut leaklab(&["analyse", run.to_str().unwrap(), "mechanism"])).stdout;
     let printed = String::from_utf8_lossy(&printed).into_owned();
@@ -74,7 +74,7 @@ fn a_study_asks_why_and_gives_advice() {
     let synops = advice["synops"].as_f64().unwrap();
     let words = succeed(&mut leaklab(&["advise", path, "--noise", "gaussian/pixel"])).stdout;
     let words = String::from_utf8_lossy(&words).into_owned();
-    assert!(words.contains("train with") && words.contains("had no part in the choice"), "{words}");
+    assert!(words.contains("train with") && words.contains("not used for the choice"), "{words}");
 
     let budget =
         |value: &str| leaklab(&["advise", path, "--noise", "gaussian/pixel", "--synops-budget", value]);
@@ -86,7 +86,7 @@ fn a_study_asks_why_and_gives_advice() {
     fail(&mut leaklab(&severity), 2, &["--severity 9", "1 to 8"]);
     fail(&mut leaklab(&["analyse", path, "robustness"]), 2, &["mechanism only", "one of its runs"]);
     let leak = ["analyse", path, "mechanism", "--tau", "5"];
-    fail(&mut leaklab(&leak), 2, &["leave out --tau"]);
+    fail(&mut leaklab(&leak), 2, &["omit --tau"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Weights in few bits: evaluated, and written for hardware.
+//! Weights of few bits: evaluated, and written for hardware.
 
 mod runs;
 
@@ -21,7 +21,7 @@ fn rounded_weights_are_evaluated_and_written() {
         assert_eq!(rounded["weight_bits"], bits);
         assert_eq!(rounded["exact_accuracy"], exact["accuracy"]);
         assert!(rounded["silenced"].is_array());
-        // Rounding is real: some spike somewhere is another.
+        // Rounding has an effect: at least one spike differs.
         assert_ne!(rounded["synops"], exact["synops"], "{bits} bits");
     }
     let file = folder.path().join("int8.safetensors");

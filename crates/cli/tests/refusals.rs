@@ -1,5 +1,5 @@
-//! What is wrong is said in one sentence: bad input to every subcommand, with exit code 2 for wrong usage, 1
-//! for work that failed, and never a panic.
+//! Bad input to every subcommand is refused with one sentence, with exit code 2 for wrong usage, 1 for work
+//! that failed, and never a panic.
 
 mod runs;
 
@@ -8,8 +8,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs a command line (split at spaces) in a folder and gives its exit code and what it said.
-fn said(folder: &Path, line: &str) -> (Option<i32>, String) {
+/// Runs a command line (split at spaces) in a folder; returns its exit code and its standard error.
+fn outcome(folder: &Path, line: &str) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_leaklab"))
         .current_dir(folder)
         .env("LEAKLAB_DATA", folder.join("no-data"))
@@ -34,22 +34,27 @@ fn every_subcommand_says_what_is_wrong() {
         (
             "study negative.toml",
             2,
-            "negative.toml, line 2: tau = -3: a number of steps (1/64 or more), or inf, is expected",
+            "negative.toml, line 2: tau = -3: a number of steps (1/64 or more) or inf is expected",
         ),
         ("study bytes.toml", 2, "bytes.toml: cannot be read"),
-        ("study digits --tau 30,-5", 2, "a number of steps (1/64 or more), or inf, is expected"),
-        ("study digits --tau 30,30 --dry-run", 2, "each value may be said once only"),
+        ("study digits --tau 30,-5", 2, "a number of steps (1/64 or more) or inf is expected"),
+        ("study digits --tau 30,30 --dry-run", 2, "each value may be given only once"),
         ("study digits --set seeds=[] --dry-run", 2, "at least one value is expected"),
         ("study digits --set name=.. --dry-run", 2, "a name with a letter or digit is expected"),
         ("study digits --set epochs", 2, "write it as key=value"),
         ("study digits --checkpoint-minutes -1", 2, "a number of minutes, 0 or more, is expected"),
         ("study digits --threads 65535", 2, "a whole number from 1 to 1024 is expected"),
+        ("study --out nowhere --status", 2, "nowhere: there is no study here"),
+        ("study --out nowhere --run 0", 2, "nowhere: there is no study here"),
+        ("study --out nowhere --compare", 2, "nowhere: there is no study here"),
+        ("study digits --partition gpu", 2, "--slurm"),
+        ("study digits --time 90", 2, "--slurm"),
         ("study cifar10 --dry-run", 1, "run `leaklab data fetch cifar10`, or name the folder"),
         ("report empty", 1, "neither a study nor a run"),
         ("report nowhere", 1, "nowhere: neither a study nor a run"),
-        ("train", 2, "dataset is missing: say --dataset digits"),
+        ("train", 2, "dataset is missing: add --dataset digits"),
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
-        ("train --dataset digits --tau abc", 2, "a number of steps (1/64 or more), or inf, is expected"),
+        ("train --dataset digits --tau abc", 2, "a number of steps (1/64 or more) or inf is expected"),
         ("train --dataset digits --tau 30 --set network=8x8-10o", 2, "network = \"8x8-10o\": token 2 '10o'"),
         ("train --dataset digits --tau 30 --set time_steps=1000000000", 2, "from 1 to 65535 is expected"),
         ("train --dataset digits --tau 30 --set dropout=1", 2, "a number from 0 to below 1 is expected"),
@@ -65,16 +70,16 @@ fn every_subcommand_says_what_is_wrong() {
         ("theory coherence --mu 0.8 --d -1 --omega 1", 2, "it must be a finite number above 0"),
         ("theory coherence --mu 0.8 --d 1 --omega 5:1:10", 2, "the range is empty"),
         ("theory figure --out nowhere/figure.html", 1, "the page cannot be written"),
-        ("network foo", 2, "the first token is the input"),
+        ("network foo", 2, "the first token must be the input"),
         ("export empty --nir net.nir", 1, "not a run folder"),
         ("import random.nir", 1, "random.nir: not a readable NIR file"),
         ("import nowhere.nir", 1, "nowhere.nir: cannot be read"),
         ("import random.nir --dt -1", 2, "a positive number of seconds is expected"),
-        ("bench foo", 2, "the first token is the input"),
+        ("bench foo", 2, "the first token must be the input"),
         ("bench --spike-rate 2", 2, "it must be above 0 and at most 0.5"),
         ("selftest --fast", 2, "unexpected argument"),
     ] {
-        let (found, message) = said(here, line);
+        let (found, message) = outcome(here, line);
         assert_eq!(found, Some(code), "{line}: {message}");
         assert!(message.contains(words), "{line}: {message}");
         assert!(!message.contains("panicked"), "{line}: {message}");
@@ -115,7 +120,7 @@ fn a_training_outlives_its_output() {
     let run = folder.path().join("full");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = runs::train(&run, &[]).stdout(full).output().unwrap();
-    let message = runs::said(&output);
+    let message = runs::message(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
     let expected = "standard output cannot be written: No space left on device";
     assert!(message.contains(expected) && !message.contains("panicked"), "{message}");
@@ -124,7 +129,7 @@ fn a_training_outlives_its_output() {
     let mut child = runs::train(&closed, &[]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert!(output.stderr.is_empty(), "{}", runs::said(&output));
+    assert!(output.stderr.is_empty(), "{}", runs::message(&output));
     runs::assert_same(&run, &closed);
     assert_eq!(runs::results(&run).2.len(), 4, "all epochs were trained");
 }
@@ -136,10 +141,10 @@ fn nothing_is_written_over_devices_or_through_links() {
     let here = folder.path();
     let run = here.join("run");
     runs::succeed(&mut runs::train(&run, &[]));
-    // As a device would be, without the risk: who may replace `/dev/null` needs it.
+    // A named pipe stands for a device, because a test that could replace `/dev/null` would be dangerous.
     let pipe = here.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let (code, message) = said(here, "report run --out pipe");
+    let (code, message) = outcome(here, "report run --out pipe");
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("pipe") && message.contains("not a regular file"), "{message}");
     assert!(!fs::symlink_metadata(&pipe).unwrap().is_file(), "the pipe was replaced");
@@ -160,12 +165,12 @@ fn nothing_is_written_over_devices_or_through_links() {
 #[test]
 fn escapes_in_names_are_shown_and_not_obeyed() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, message) = said(folder.path(), "evaluate \u{1b}[31mred");
+    let (code, message) = outcome(folder.path(), "evaluate \u{1b}[31mred");
     assert_eq!(code, Some(1));
     assert!(!message.contains('\u{1b}') && message.contains("\\u{1b}[31mred: not a run folder"), "{message}");
 }
 
-/// In a process that may use two gigabytes of addresses.
+/// In a process with an address space of two gigabytes.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_does_not_fit_is_refused_before_it_is_made() {
@@ -177,11 +182,11 @@ fn what_does_not_fit_is_refused_before_it_is_made() {
         ),
         (
             "bench --no-train 32x32-65535C3-10o",
-            "and 2.1 GB can be had; choose a smaller network or fewer time_steps",
+            "but only 2.1 GB is available; choose a smaller network or fewer time_steps",
         ),
         (
             "train --dataset digits --tau 30 --set network=1x8x8-46000FC-46000FC-10o --set optimiser=sgd --set time_steps=30 --set batch=64",
-            "with 2119404000 weights needs about 50.9 GB of memory, and 2.1 GB can be had",
+            "with 2119404000 weights needs about 50.9 GB of memory, but only 2.1 GB is available",
         ),
         (
             "study digits --dry-run --set network=1x8x8-46000FC-46000FC-10o",
@@ -195,7 +200,7 @@ fn what_does_not_fit_is_refused_before_it_is_made() {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        let message = runs::said(&output);
+        let message = runs::message(&output);
         assert_eq!(output.status.code(), Some(1), "{line}: {message}");
         assert!(message.contains(words) && message.lines().count() == 1, "{line}: {message}");
     }

@@ -1,4 +1,4 @@
-//! The published results: their tables and pages follow from the records beside them.
+//! The published results: their tables and pages follow from the records that are published with them.
 
 use leaklab_record::tables::ClaimRow;
 use leaklab_record::{ClaimId, Rows, StudyFolder, Unit, Verdict};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of results, which a packaged crate does not have.
+/// The folder of results, which a packaged crate does not contain.
 fn folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     if folder.is_dir() {
@@ -49,7 +49,7 @@ fn succeed(command: &mut Command) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// What a page says in words and tables, without its figures, scripts and styles.
+/// The text and tables of a page, without its figures, scripts and styles.
 fn words(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -101,7 +101,7 @@ fn published_pages_follow_from_the_published_records() {
         let differs = made.lines().zip(published.lines()).find(|(made, published)| made != published);
         assert!(
             made == published,
-            "{study:?}: the page is another one: {differs:?}; renew it with leaklab report"
+            "{study:?}: the page differs: {differs:?}; write it again with leaklab report"
         );
     }
 }
@@ -119,7 +119,7 @@ fn what_is_published_is_small() {
     }
 }
 
-/// What was found of a claim: the verdict and our figure with its interval.
+/// The result for a claim: the verdict, and our value with its interval.
 fn cell(row: &ClaimRow) -> String {
     let (times, digits, unit) = match row.unit {
         Unit::Fraction => (100.0, 1, " points"),
@@ -142,10 +142,10 @@ fn cell(row: &ClaimRow) -> String {
     }
 }
 
-/// Claims that have a row of their own in the summary.
+/// Claims that have a separate row in the summary.
 fn is_shown(row: &ClaimRow) -> bool {
     match row.claim {
-        // Layers differ from study to study; they have one row together.
+        // Layers differ between studies; they share one row.
         ClaimId::WeightedInput => false,
         ClaimId::CriticalFrequency => row.part.starts_with("leak") && row.part.ends_with("defined"),
         ClaimId::SlowNoise => row.part.is_empty(),
@@ -153,7 +153,7 @@ fn is_shown(row: &ClaimRow) -> bool {
     }
 }
 
-/// The table of all claims and studies, as the summary has it.
+/// The table of all claims and studies, as in the summary.
 fn summary() -> String {
     let mut heads = vec!["claim".to_owned(), "statement".to_owned()];
     let mut lines: Vec<(ClaimId, String, Vec<String>)> = Vec::new();
@@ -197,5 +197,5 @@ fn the_summary_agrees_with_the_tables() {
     let Some(folder) = folder() else { return };
     let text = fs::read_to_string(folder.join("README.md")).unwrap();
     let table = summary();
-    assert!(text.contains(&table), "docs/results/README.md should have this table:\n{table}");
+    assert!(text.contains(&table), "docs/results/README.md should contain this table:\n{table}");
 }

@@ -1,8 +1,9 @@
-//! One study folder and several processes at it, on one machine and on two: no run is done twice, none is
-//! lost, a dead process is succeeded and a live one never.
+//! One study folder shared by several processes, on one machine and on two: no run is done twice, none is
+//! lost, and a run is taken over from a dead process but never from a live one.
 //!
-//! The second machine is made of namespaces: another host name, another table of processes and another boot of
-//! the kernel, as far as the program can tell. Where that is not allowed, the tests that need it say so.
+//! The second machine is simulated with namespaces: it has another host name, another process table and
+//! another boot id of the kernel. If namespaces are not allowed, the tests that need them print that they are
+//! skipped.
 #![cfg(target_os = "linux")]
 
 mod studies;
@@ -13,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use studies::{assert_same, leaklab, output, small, text};
 
-/// Another machine, which shares this one's files.
+/// Another machine that shares the files of this one.
 struct Machine {
     boot: PathBuf,
     name: String,
 }
 
 impl Machine {
-    /// `None`, said aloud, where namespaces are not allowed.
+    /// `None`, with a printed note, if namespaces are not allowed.
     fn start(folder: &Path, name: &str) -> Option<Self> {
         let machine = Machine { boot: folder.join(format!("{name}.boot")), name: name.to_owned() };
         fs::write(&machine.boot, format!("00000000-0000-0000-0000-{name:0>12}\n")).unwrap();
@@ -50,16 +51,16 @@ fn spawn(mut command: Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until something is so.
-fn until(what: &str, so: impl Fn() -> bool) {
+/// Waits until a condition holds.
+fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
-    while !so() {
+    while !holds() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Asserts that each run of a study was begun and finished once, in one go.
+/// Asserts that each run of a study was begun and finished once, without interruption.
 fn assert_done_once(study: &Path) {
     let mut runs = 0;
     for run in fs::read_dir(study.join("runs")).unwrap().map(|entry| entry.unwrap().path()) {
@@ -76,7 +77,7 @@ fn assert_done_once(study: &Path) {
     assert_eq!(runs, 4);
 }
 
-/// The study done by one process, to compare with.
+/// The study done by one process, for comparison.
 fn alone(folder: &Path, file: &str) -> PathBuf {
     let alone = folder.join("alone");
     let done = output(&["study", file, "--out", &alone.to_string_lossy(), "--quiet"]);
@@ -113,9 +114,9 @@ fn an_array_of_tasks_gives_what_one_process_gives() {
         serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
     };
     assert_eq!(status()["counts"]["missing"], 4);
-    assert!(!out.exists(), "asking changes nothing");
+    assert!(!out.exists(), "--status changes nothing");
     let task = |index: &str| leaklab(&["study", &file, "--out", &out_text, "--run", index]);
-    // The last first, and two at a time: the order does not matter.
+    // The last run first, and two at a time: the order does not matter.
     let children = [task("3"), task("1")].map(spawn);
     children.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     let half = status();
@@ -124,7 +125,7 @@ fn an_array_of_tasks_gives_what_one_process_gives() {
         half["runs"][0]["seconds_to_go"].as_f64().unwrap() > 0.0 && half["runs"][1]["seconds_to_go"] == 0.0
     );
     assert!(half["seconds_to_go"].as_f64().unwrap() > 0.0, "from the speed of the runs that are done");
-    // A comparison of what is there says what is not.
+    // A comparison of the finished runs states which are missing.
     let early = output(&["study", &file, "--out", &out_text, "--compare"]);
     assert_eq!(early.status.code(), Some(1));
     assert!(text(&early.stderr).contains("2 of 4 runs are not done"), "{}", text(&early.stderr));
@@ -162,10 +163,10 @@ fn a_task_that_is_told_its_time_is_over_goes_on_later() {
         assert_eq!(done.status.code(), Some(75), "{signal}: {}", text(&done.stderr));
         assert!(!run.join("lock").exists() && !run.join("complete").exists());
         let status = output(&["study", &file, "--out", &out.to_string_lossy(), "--status"]);
-        let said = text(&status.stdout);
+        let shown = text(&status.stdout);
         assert!(
-            said.contains("1 stopped, 3 missing of 4 runs") && said.contains(" to go, one run at a time"),
-            "{said}"
+            shown.contains("1 stopped, 3 missing of 4 runs") && shown.contains(" to go, one run at a time"),
+            "{shown}"
         );
     }
     assert!(task(&out).stdout(Stdio::null()).status().unwrap().success());
@@ -204,8 +205,8 @@ fn a_live_process_keeps_its_run_and_a_dead_one_is_succeeded() {
     assert_eq!(holder(), held, "a killed process leaves its lock");
     assert!(status().contains("1 stopped, 3 missing of 4 runs"), "{}", status());
 
-    // On the other machine: the dead process here is not known there to be dead, until its heart has not
-    // beaten for long enough.
+    // On the other machine: a process that died here counts as alive there, until its last heartbeat is old
+    // enough.
     let mut second = spawn(other.leaklab(&arguments));
     std::thread::sleep(Duration::from_millis(800));
     assert_eq!(holder(), held, "a fresh heartbeat of another machine is respected");
@@ -213,7 +214,7 @@ fn a_live_process_keeps_its_run_and_a_dead_one_is_succeeded() {
     fs::File::options().write(true).open(run.join("lock")).unwrap().set_modified(old).unwrap();
     until("succession", || holder().contains("\"host\":\"node2\""));
     let taken = holder();
-    // Alive over there: this process waits for a sign of life, sees it, and leaves.
+    // The holder on the other machine is alive: this process waits for a heartbeat, sees it, and exits.
     let refused = output(&arguments);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("on host node2"), "{}", text(&refused.stderr));

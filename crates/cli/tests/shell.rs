@@ -1,4 +1,4 @@
-//! Completions and manual pages: what the program prints of its own definitions, as a shell uses it.
+//! Completions and manual pages, which the program generates from its own definitions, as a shell uses them.
 
 mod runs;
 

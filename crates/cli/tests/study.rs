@@ -1,5 +1,5 @@
-//! `leaklab study` as a user meets it: the plan, the last line, refusals, and a study that is killed again
-//! and again.
+//! `leaklab study` as a user sees it: the plan, the last line, refusals, and a study that is killed
+//! repeatedly.
 
 mod studies;
 
@@ -28,7 +28,7 @@ fn killed_and_resumed_it_ends_with_the_same_bytes() {
     for fraction in [0.13, 0.29, 0.47, 0.61, 0.83] {
         let mut child = leaklab(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs_f64(fraction * took.as_secs_f64()));
-        // SIGKILL: the program has no chance to tidy up.
+        // SIGKILL: the program has no chance to clean up.
         child.kill().unwrap();
         child.wait().unwrap();
         if broken.join("study.toml").is_file() {
@@ -130,7 +130,21 @@ fn a_program_gets_one_object() {
     }
     assert!(claims.iter().any(|claim| claim["claim"] == "2" && claim["noise"] == "gaussian/pixel"));
     assert!(done["answer"]["sentence"].as_str().is_some_and(|sentence| sentence.ends_with('.')));
-    // The data sets may move while a study rests.
+    // Without a name, the study in the folder is meant.
+    let status = output(&["study", "--out", &out_text, "--status"]);
+    assert!(text(&status.stdout).starts_with("Study small in "), "{}", text(&status.stdout));
+    let command = fs::read(out.join("command.txt")).unwrap();
+    assert!(output(&["study", "--out", &out_text, "--quiet"]).status.success());
+    assert_eq!(fs::read(out.join("command.txt")).unwrap(), command);
+    // Some of its runs do not replace the comparison of all.
+    let tables = fs::read(out.join("compare/claims.csv")).unwrap();
+    let some = ["tau-30_seed-1", "tau-inf_seed-1"].map(|run| out.join("runs").join(run));
+    let [a, b] = some.map(|run| run.to_string_lossy().into_owned());
+    let refused = output(&["analyse", "compare", &a, &b]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("the whole study"), "{}", text(&refused.stderr));
+    assert_eq!(fs::read(out.join("compare/claims.csv")).unwrap(), tables);
+    // The data sets may be moved while a study is stopped.
     assert_eq!(object(&["--dry-run", "--data-dir", "elsewhere"])["runs"][3]["epochs"], 3);
 }
 
@@ -184,7 +198,7 @@ fn a_condition_does_not_change_under_its_name() {
     let refused = study();
     let message = text(&refused.stderr);
     assert!(!refused.status.success());
-    assert!(message.contains("begun with dropout = 0.25") && message.contains("another name"), "{message}");
+    assert!(message.contains("started with dropout = 0.25") && message.contains("another name"), "{message}");
     write(0.25);
     assert!(study().status.success());
 }
@@ -201,7 +215,8 @@ fn answers_about_other_runs_do_not_stay() {
         assert!(done.status.success(), "{}", text(&done.stderr));
     };
     study(&[]);
-    // These networks are too small to have learned enough for an answer: one of earlier runs.
+    // These networks are too small to learn enough for an answer, so these files stand for the answer of
+    // earlier runs.
     let old = ["why_split.json", "why.csv", "advice.json"].map(|name| out.join("compare").join(name));
     old.iter().for_each(|file| fs::write(file, "of other runs").unwrap());
     study(&["--tau", "10,inf", "--set", "mechanism=false"]);
@@ -209,7 +224,7 @@ fn answers_about_other_runs_do_not_stay() {
     assert!(out.join("compare/claims.json").is_file());
 }
 
-/// A comparison of a study's folder is that of the study: its baseline, and the runs of its plan.
+/// Comparing a study's folder uses the study's baseline and the runs of its plan.
 #[test]
 fn a_study_compared_by_its_folder_keeps_its_baseline() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,21 +1,21 @@
-//! Runs survive what happens to them: kills at any moment, damaged files, full and read-only disks.
+//! Runs survive kills at any moment, damaged files, and full and read-only disks.
 #![cfg(unix)]
 
 mod runs;
 #[path = "../../lab/tests/support/mod.rs"]
 mod support;
 
-use runs::{assert_same, fail, leaklab, resume, said, succeed, train};
+use runs::{assert_same, fail, leaklab, message, resume, succeed, train};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{SmallDisk, attack_times};
 
-/// Killed this often (times [`attack_times`]), at moments spread over the whole run.
+/// Number of kills (times [`attack_times`]), at moments spread over the whole run.
 const KILLS: u32 = 30;
 
-/// Asserts that a run's folder holds no half-written file.
+/// Asserts that a run's folder contains no incomplete file.
 fn assert_nothing_half_written(run: &Path) {
     let left: Vec<PathBuf> = fs::read_dir(run).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(left.iter().all(|path| path.extension().is_none_or(|e| e != "partial")), "{left:?}");
@@ -36,13 +36,13 @@ fn killed_at_any_moment_it_ends_with_the_same_bits() {
         assert!(attempts < 100 * wanted, "{kills} kills, {continued} of them of a run under way");
         let begun = killed.join("run.toml").exists();
         let mut command = if begun { resume(&killed) } else { train(&killed, &[]) };
-        // A checkpoint after every batch: half of the kills then hit the writing of one.
+        // With a checkpoint after every batch, half of the kills interrupt the writing of one.
         let threads = if attempts % 2 == 0 { "1" } else { "2" };
         let mut child = command
             .args(["--threads", threads, "--checkpoint-minutes", "0", "--quiet"])
             .spawn()
             .expect("the program starts");
-        // A stride by the golden ratio spreads the moments evenly; the scheduler adds the chance.
+        // A stride by the golden ratio spreads the moments evenly; the scheduler adds randomness.
         let moment = duration.mul_f64(f64::from(attempts) * 0.618_033_988_749 % 1.0);
         std::thread::sleep(moment);
         child.kill().unwrap();
@@ -64,7 +64,7 @@ fn killed_at_any_moment_it_ends_with_the_same_bits() {
                     duration = duration.min(moment);
                 }
             }
-            Some(_) => panic!("{}", said(&output)),
+            Some(_) => panic!("{}", message(&output)),
         }
         continued += u32::from(begun);
     }
@@ -92,7 +92,7 @@ fn threads_do_not_change_a_bit() {
     assert_same(&one, &three);
 }
 
-/// A finished run of which the last checkpoint is damaged by `damage`.
+/// A finished run whose last checkpoint is damaged by `damage`.
 fn damaged(folder: &Path, damage: impl Fn(&mut Vec<u8>)) -> PathBuf {
     let run = folder.join("damaged");
     let _ = fs::remove_dir_all(&run);
@@ -122,15 +122,15 @@ fn a_damaged_checkpoint_is_noticed_and_the_previous_one_used() {
     for damage in damages {
         let run = damaged(folder.path(), damage);
         let output = succeed(leaklab(&["evaluate", "--json"]).arg(&run));
-        assert!(said(&output).contains("using the previous checkpoint"), "{}", said(&output));
+        assert!(message(&output).contains("using the previous checkpoint"), "{}", message(&output));
         let evaluation: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(evaluation["epoch"], 3);
         let notices = evaluation["notices"].as_array().unwrap();
         assert!(notices.len() == 1 && notices[0].as_str().unwrap().contains("previous checkpoint"));
         let output = succeed(leaklab(&["analyse", "--quiet"]).arg(&run).arg("generalisation"));
-        assert!(said(&output).contains("using the previous checkpoint"), "{}", said(&output));
+        assert!(message(&output).contains("using the previous checkpoint"), "{}", message(&output));
         let output = succeed(&mut resume(&run));
-        assert!(said(&output).contains("checkpoint.safetensors: damaged"), "{}", said(&output));
+        assert!(message(&output).contains("checkpoint.safetensors: damaged"), "{}", message(&output));
         assert_same(&alone, &run);
     }
     let run = damaged(folder.path(), |bytes| bytes[20] ^= 1);
@@ -171,7 +171,7 @@ fn a_damaged_metrics_line_is_named_and_nothing_is_deleted() {
             );
         }
     }
-    // A torn line after the last epoch is what a kill leaves, and goes.
+    // A torn line after the last epoch, which a kill leaves, is removed.
     fs::write(&path, format!("{whole}{{\"format\":1,\"epo")).unwrap();
     succeed(&mut resume(&run));
     assert_eq!(fs::read_to_string(&path).unwrap(), whole);
@@ -197,7 +197,7 @@ fn a_full_disk_leaves_the_last_good_checkpoint() {
     let size = fs::metadata(alone.join("checkpoint.safetensors")).unwrap().len();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
-    // Room for three files of weights and the small ones, but not for the fourth that the second epoch
+    // Space for three files of weights and the small ones, but not for the fourth that the second epoch
     // writes.
     let size_option = format!("size={}", 3 * size + size / 2);
     let Some(mounted) = SmallDisk::mount("full disk", &disk, &size_option) else { return };
@@ -206,7 +206,7 @@ fn a_full_disk_leaves_the_last_good_checkpoint() {
     assert!(message.contains("epoch 1"), "{message}");
     succeed(leaklab(&["evaluate"]).arg(&run));
     assert_nothing_half_written(&run);
-    // Still full: refused again, and nothing lost.
+    // The disk is still full: resuming is refused again, and nothing is lost.
     fail(&mut resume(&run), 1, &["No space left on device"]);
     mounted.remount(&format!("size={}", 9 * size));
     succeed(&mut resume(&run));
@@ -221,8 +221,8 @@ fn a_read_only_folder_is_refused_before_training() {
     let Some(_mounted) = SmallDisk::mount("read-only folder", &disk, "size=1m,ro") else { return };
     let output = train(&disk.join("run"), &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = said(&output);
-    assert!(said.contains("cannot be written") && said.contains("Read-only file system"), "{said}");
+    let message = message(&output);
+    assert!(message.contains("cannot be written") && message.contains("Read-only file system"), "{message}");
     assert!(output.stdout.is_empty(), "training began: {}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -253,8 +253,8 @@ fn ctrl_c_stops_where_it_can_be_resumed() {
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(75), "{}", said(&output));
-    assert!(said(&output).contains("leaklab train --resume"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(75), "{}", message(&output));
+    assert!(message(&output).contains("leaklab train --resume"), "{}", message(&output));
     succeed(&mut resume(&stopped));
     assert_same(&alone, &stopped);
 }

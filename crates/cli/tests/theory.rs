@@ -1,4 +1,4 @@
-//! `leaklab theory` as a user drives it.
+//! `leaklab theory`, run as a user would run it.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ fn leaklab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_leaklab")).arg("theory").args(arguments).output().unwrap()
 }
 
-/// Splits at spaces, runs, and gives what was printed.
+/// Runs a command line (split at spaces) and returns what it printed.
 fn print(command: &str) -> String {
     let output = leaklab(&command.split(' ').collect::<Vec<_>>());
     let error = String::from_utf8_lossy(&output.stderr);
@@ -15,7 +15,7 @@ fn print(command: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The table that a command prints as JSON: columns by name.
+/// The table that a command prints as JSON, by the names of its columns.
 fn table(command: &str) -> impl Fn(&str) -> Vec<f64> + use<> {
     let value: Value = serde_json::from_str(&print(&format!("{command} --json"))).unwrap();
     assert_eq!(value["format"], 1);
@@ -42,7 +42,7 @@ fn rate_of_the_reference() {
     assert!((column("cv")[0] - 0.443_474_579_8).abs() < 1e-9);
     assert!((column("gain")[0] - 0.974_301_560_5).abs() < 1e-9);
     assert!((table("rate --model if --mu 1.5 --d 0.1 --tau-r 0.5")("rate")[0] - 1.5 / 1.75).abs() < 1e-12);
-    // Far below the threshold: a defined answer.
+    // Far below the threshold the answer is still defined.
     let silent = table("rate --mu -50 --d 0.1");
     assert_eq!(silent("rate"), [0.0]);
     assert!(silent("log_rate")[0] < -1e4);
@@ -141,7 +141,7 @@ fn wrong_parameters_get_one_sentence() {
     refused("rate --physical R=1,C=1,I=one,D_I=1,V=1", "I = \"one\" is not a number");
     refused("rate --physical R=1,R=1,C=1,I=1,D_I=1,V=1", "R is given twice");
     refused("rate --model qif --physical R=1,C=1,I=1,D_I=1,V=1", "qif has no leak resistance");
-    refused("rate --mu -9 --d 0.1 --simulate", "leave out --simulate");
+    refused("rate --mu -9 --d 0.1 --simulate", "omit --simulate");
     refused("figure --out x.html --segments 1", "at least 2");
 }
 

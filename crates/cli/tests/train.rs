@@ -1,8 +1,8 @@
-//! `leaklab train` and `leaklab evaluate` as a user meets them: settings, files, health, messages.
+//! `leaklab train` and `leaklab evaluate` as a user sees them: settings, files, health, messages.
 
 mod runs;
 
-use runs::{fail, leaklab, resume, said, succeed, train};
+use runs::{fail, leaklab, message, resume, succeed, train};
 use std::fs;
 
 #[test]
@@ -42,6 +42,27 @@ fn a_run_leaves_what_was_promised() {
     runs::assert_same(&run, &again);
 }
 
+/// Later commands may be run from another folder, and tables of another leak are elsewhere.
+#[test]
+fn folders_are_named_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut command = train(&run, &["epochs=1", "test_limit=20", "analysis_images=10"]);
+    succeed(command.args(["--data-dir", "data"]).current_dir(folder.path()));
+    let settings = fs::read_to_string(run.join("run.toml")).unwrap();
+    let line = settings.lines().find(|line| line.starts_with("data_dir = ")).unwrap();
+    assert!(line.contains(&*folder.path().join("data").to_string_lossy()), "{line}");
+    let tables = |flags: &[&str]| {
+        let output = succeed(leaklab(&["analyse"]).arg(&run).args(["activity"]).args(flags));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let written =
+            text.lines().find_map(|line| line.strip_prefix("Tables written to ")).unwrap().to_owned();
+        assert!(std::path::Path::new(&written).join("activity.csv").is_file(), "{written}");
+        written
+    };
+    assert!(tables(&[]).ends_with("analysis") && tables(&["--tau", "inf"]).ends_with("tau-inf"));
+}
+
 #[test]
 fn noise_lowers_accuracy_and_severity_zero_is_clean() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,9 +98,9 @@ fn activity_that_dies_out_is_reported_with_its_layers() {
     let run = folder.path().join("run");
     let settings = ["tau=2", "network=1x8x8-16C3-16C3-16C3-16C3-32FC-10o", "time_steps=20", "epochs=2"];
     let output = succeed(&mut train(&run, &settings));
-    let said = said(&output);
-    assert!(said.contains("activity dies out") && said.contains("fc1"), "{said}");
-    assert!(said.contains("tau = 2") && said.contains("try a larger tau"), "{said}");
+    let message = message(&output);
+    assert!(message.contains("activity dies out") && message.contains("fc1"), "{message}");
+    assert!(message.contains("tau = 2") && message.contains("try a larger tau"), "{message}");
     let health = fs::read_to_string(run.join("health.jsonl")).unwrap();
     assert!(health.contains("\"kind\":\"silent\"") && health.contains("\"fc1\""), "{health}");
 
@@ -92,8 +113,8 @@ fn a_learning_rate_of_a_thousand_is_reported_as_diverged() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let output = train(&run, &["learning_rate=1000"]).output().unwrap();
-    let said = said(&output);
-    assert!(said.contains("training has diverged") && said.contains("learning_rate"), "{said}");
+    let message = message(&output);
+    assert!(message.contains("training has diverged") && message.contains("learning_rate"), "{message}");
     let health = fs::read_to_string(run.join("health.jsonl")).unwrap();
     assert!(health.contains("\"diverged\"") || health.contains("\"non-finite\""), "{health}");
     let stopped = folder.path().join("stopped");
@@ -114,7 +135,7 @@ fn a_healthy_run_is_not_complained_about() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let output = succeed(&mut train(&run, &["learning_rate=0.3", "time_steps=15"]));
-    assert_eq!(said(&output), "");
+    assert_eq!(message(&output), "");
     assert!(!run.join("health.jsonl").exists());
 }
 
@@ -191,9 +212,9 @@ fn another_format_is_refused_with_the_remedy() {
     fail(&mut resume(&run), 1, &["run.toml", "format 99", "update leaklab"]);
     fs::write(&path, text.replace("tau = 30.0", "tau = 31.0")).unwrap();
     fail(&mut resume(&run), 1, &["tau = 30, not 31"]);
-    // More epochs are welcome.
+    // More epochs are allowed.
     fs::write(&path, text.replace("epochs = 1", "epochs = 2")).unwrap();
     let output = succeed(&mut resume(&run));
-    assert!(said(&output).contains("run.toml was changed"), "{}", said(&output));
+    assert!(message(&output).contains("run.toml was changed"), "{}", message(&output));
     assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 2);
 }

@@ -1,6 +1,6 @@
-//! From records to words: made-up runs in which claims hold, fail and are undecided, judged by the
-//! comparison's rules, and the page says just that. The rules themselves are tested where they stand, in the
-//! lab's `claims` and `promises`.
+//! From records to words: synthetic runs in which claims hold, fail and are undecided are judged by the
+//! comparison's rules, and the page shows these verdicts. The rules themselves are tested in the lab's
+//! `claims` and `promises`.
 
 #[path = "../../lab/tests/synthetic/mod.rs"]
 mod synthetic;
@@ -10,8 +10,7 @@ use leaklab_record::tables::{AnswerRow, ClaimRow};
 use leaklab_record::{ClaimId, Rows, StudyFolder, manifest};
 use synthetic::{Numbers, config, record};
 
-/// A study of three tau with four seeds each; `gain` is what each rank of leak gains under noise, most leak
-/// first.
+/// A study of three tau with four seeds each; `gain` is the gain of each tau under noise, most leak first.
 fn study(gain: [f64; 3], spread: f64, dead: usize) -> Vec<RunRecord> {
     let mut runs = Vec::new();
     for (tau, gain) in ["30", "100", "inf"].into_iter().zip(gain) {
@@ -28,7 +27,7 @@ fn study(gain: [f64; 3], spread: f64, dead: usize) -> Vec<RunRecord> {
     runs
 }
 
-/// The page of the runs, and the claims and the answer that it was made from.
+/// The page of the runs, and the claims and the answer from which it was made.
 fn page(runs: &[RunRecord]) -> (String, Vec<ClaimRow>, AnswerRow) {
     let folder = tempfile::tempdir().unwrap();
     let study = StudyFolder::at(folder.path());
@@ -41,7 +40,7 @@ fn page(runs: &[RunRecord]) -> (String, Vec<ClaimRow>, AnswerRow) {
         std::fs::create_dir_all(path.path()).unwrap();
         manifest::write(&path.run_toml(), &run.config.to_toml()).unwrap();
     }
-    manifest::write(&study.study_toml(), "name = \"made up\"\ndataset = \"digits\"\n").unwrap();
+    manifest::write(&study.study_toml(), "name = \"synthetic\"\ndataset = \"digits\"\n").unwrap();
     let html = std::fs::read_to_string(leaklab_report::study::write(folder.path(), None).unwrap()).unwrap();
     let claims: Rows<ClaimRow> = Rows::read(&study.compare()).unwrap().unwrap();
     let answer: Rows<AnswerRow> = Rows::read(&study.compare()).unwrap().unwrap();
@@ -66,7 +65,7 @@ fn the_page_says_what_was_judged() {
             let badges = html[place..end].matches("class=\"verdict ").count();
             assert!(badges >= rows, "claim {id}: {badges} badges for {rows} rows");
         }
-        // Symbols are typeset on the page, so a reason that names a tau reads otherwise there.
+        // Symbols are typeset on the page, so a reason that names a tau differs there.
         for row in claims.iter().filter(|row| !row.reason.contains("tau")) {
             let reason = row.reason.split(['.', '\'']).next().unwrap_or_default().replace(" %", "\u{a0}%");
             assert!(html.contains(reason.trim()), "{reason}");

@@ -1,6 +1,6 @@
 //! Times inference and training of the paper's CIFAR-10 model at about 5 % activity, on one thread:
-//! `cargo bench -p leaklab-engine`. `leaklab bench` measures any network; this one needs the engine alone,
-//! for work on the kernels.
+//! `cargo bench -p leaklab-engine`. This benchmark needs only the engine, which is convenient for work on the
+//! kernels; `leaklab bench` measures any network.
 
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::philox::{Purpose, Stream};
@@ -9,7 +9,7 @@ use leaklab_engine::*;
 use std::time::Instant;
 
 const CIFAR10: &str = "32x32-64C3-64C3-2P-128C3-128C3-2P-256C3-256C3-256C3-2s-1024FC-10o";
-/// Factors on the initial weights that give about 5 % in every hidden layer.
+/// Factors for the initial weights, with which every hidden layer has an activity of about 5 %.
 const SCALES: [f32; 9] = [0.227, 1.114, 1.766, 1.379, 1.633, 1.492, 1.596, 1.561, 1.0];
 const STEPS: usize = 100;
 const BATCH: usize = 8;

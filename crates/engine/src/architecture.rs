@@ -1,7 +1,7 @@
 //! The paper's network notation, `32x32-64C3-2P-...-1024FC-10o`, as a validated list of layers.
 //!
-//! Everything that follows from the notation (shapes, names, where each layer's weights stand in the flat
-//! array) is worked out here once, so that no other code computes a size.
+//! Everything that follows from the notation (shapes, names, the position of each layer's weights in the flat
+//! array) is computed here once, so that no other code computes a size.
 
 use crate::spikes::Shape;
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum LayerKind {
     Pool,
     /// Fully connected spiking neurons.
     Full,
-    /// Fully connected, leaky, never fires; always last.
+    /// Fully connected neurons that leak and never fire; always the last layer.
     Output,
 }
 
@@ -32,7 +32,7 @@ impl LayerKind {
         }
     }
 
-    /// Whether dropout acts on its output: on hidden convolutions and fully connected layers.
+    /// Whether dropout acts on the layer's output: true for hidden convolutions and fully connected layers.
     pub fn takes_dropout(self) -> bool {
         match self {
             LayerKind::Conv | LayerKind::Full => true,
@@ -62,11 +62,11 @@ pub struct Layer {
     pub kind: LayerKind,
     /// `conv1`, `pool1`, `fc1`; the output layer is the last `fc`.
     pub name: String,
-    /// Size of what comes in.
+    /// Size of the input.
     pub input: Shape,
-    /// Size of what goes out; one pixel for a fully connected layer.
+    /// Size of the output; one pixel for a fully connected layer.
     pub output: Shape,
-    /// Which of [`Architecture::parameters`] holds its weights; none for a pool.
+    /// Index of its weights in [`Architecture::parameters`]; `None` for a pool.
     pub parameter: Option<usize>,
 }
 
@@ -108,33 +108,33 @@ pub struct Architecture {
     parameters: Vec<Parameter>,
 }
 
-/// Why a notation is not a network; it points at the token.
+/// The reason why a notation is not a network, with the position of the invalid token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("network '{notation}': token {number} '{token}' (character {character}): {reason}")]
 pub struct NotationError {
     /// The whole notation.
     pub notation: String,
-    /// Which token, from 1.
+    /// Number of the token, counted from 1.
     pub number: usize,
-    /// Its text.
+    /// Text of the token.
     pub token: String,
-    /// Its first character, from 1.
+    /// Position of its first character, counted from 1.
     pub character: usize,
     /// What is wrong and what would be right.
     pub reason: String,
 }
 
-/// Largest number of channels, rows, columns or neurons in a token, and of pixels: half of an image must have
-/// positions that sixteen bits number (`events.rs`).
+/// Largest number of channels, rows, columns or neurons in a token, and of pixels in an image: the positions
+/// in half of an image must fit into sixteen bits (`events.rs`).
 const LARGEST: usize = 65_535;
-/// Largest number of values of an image (64 MB of f32).
+/// Largest number of values in an image (64 MB of f32).
 const MOST_VALUES: usize = 1 << 24;
-/// Largest number of weights of a network (8 GB of f32).
+/// Largest number of weights in a network (8 GB of f32).
 const MOST_WEIGHTS: usize = 1 << 31;
 
 impl Architecture {
-    /// Reads the notation of SPEC section 1: `HxW` or `CxHxW`, then `nC3`, `2P` (or `2s`), `nFC`, and `no`
-    /// last.
+    /// Parses the network notation (specification, section 1): `HxW` or `CxHxW`, then `nC3`, `2P`
+    /// (or `2s`) and `nFC`, and finally `no`.
     pub fn parse(notation: &str) -> Result<Self, NotationError> {
         let mut character = 1;
         let mut tokens = Vec::new();
@@ -158,7 +158,7 @@ impl Architecture {
         match built.layers.last() {
             Some(layer) if layer.kind == LayerKind::Output => Ok(built),
             _ => Err(fault(
-                *tokens.last().expect("split gives at least one token"),
+                *tokens.last().expect("split returns at least one token"),
                 "the network must end in an output layer such as 10o",
             )),
         }
@@ -182,7 +182,7 @@ impl Architecture {
             }
             LayerKind::Pool if input.height < 2 || input.width < 2 => {
                 return Err(format!(
-                    "nothing left to pool: the image is {}x{} here",
+                    "nothing left to pool: the image is {}x{} here, and a pool needs at least 2x2",
                     input.height, input.width
                 ));
             }
@@ -231,12 +231,12 @@ impl Architecture {
         &self.layers
     }
 
-    /// All layers but the output layer.
+    /// All layers except the output layer.
     pub fn hidden(&self) -> &[Layer] {
         &self.layers[..self.layers.len() - 1]
     }
 
-    /// Where each layer's weights stand.
+    /// Position of each layer's weights in the flat array.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -290,7 +290,7 @@ fn parse_input(token: &str) -> Result<Shape, String> {
         (Ok(&[height, width]), _) => Shape { channels: 3, height, width },
         (Ok(&[channels, height, width]), _) => Shape { channels, height, width },
         (Err(reason), 1 | 2) => return Err(reason.clone()),
-        _ => return Err("the first token is the input, HxW (3 channels) or CxHxW".to_owned()),
+        _ => return Err("the first token must be the input, HxW (3 channels) or CxHxW".to_owned()),
     };
     if shape.pixels() > LARGEST {
         let pixels = shape.pixels();

@@ -1,7 +1,7 @@
-//! Many images at once, on the threads of the current rayon pool.
+//! Inference and training with many images, on the threads of the current rayon pool.
 //!
-//! Images are taken in groups of a fixed size, and every sum over images is in a fixed order: results do not
-//! depend on the number of threads.
+//! Images are processed in groups of a fixed size, and every sum over images has a fixed order, so results
+//! do not depend on the number of threads.
 
 use crate::masks::Masks;
 use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer, Workspace};
@@ -11,12 +11,12 @@ use crate::trace::Trace;
 use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Images of a group: they share each read of the fully connected weights.
+/// Number of images in a group. They share each read of the fully connected weights.
 pub(crate) const GROUP: usize = 4;
-/// Groups whose gradients are summed together, and held at once.
+/// Number of groups whose gradients are held in memory and summed together.
 pub(crate) const WAVE: usize = 16;
 
-/// Buffers to be used again by the next call. What they hold between calls has no effect on any result.
+/// Buffers that are reused between calls. Their contents have no effect on any result.
 #[derive(Debug, Default)]
 pub struct Scratch {
     workspaces: Pool<Workspace>,
@@ -43,58 +43,61 @@ impl<T: Default> Pool<T> {
     }
 }
 
-/// Why a sample cannot be run.
+/// The reason why a sample cannot be run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InputError {
-    /// The image has another size than the network's input.
+    /// The size of the image differs from that of the network's input.
     #[error("sample {sample}: the input is {found:?}; the network takes {expected:?}")]
     Shape {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
-        /// Its size.
+        /// Size of the image.
         found: Shape,
-        /// The network's.
+        /// Size of the network's input.
         expected: Shape,
     },
-    /// The input has another number of steps, or none.
+    /// The input does not have the requested number of steps, or the number is out of range.
     #[error(
-        "sample {sample}: the input has {found} time steps; {expected} were asked for, at least 1 and at most 65535"
+        "sample {sample}: the input has {found} time steps, but {expected} were requested; the number must \
+         be from 1 to 65535"
     )]
     Steps {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
-        /// Its steps.
+        /// Number of steps of the input.
         found: usize,
-        /// The steps asked for.
+        /// Requested number of steps.
         expected: usize,
     },
-    /// The network is too large for so many steps.
+    /// The network is too large for this number of steps.
     #[error(
-        "sample {sample}: {steps} time steps are too many for layer '{layer}', whose spikes could then not be \
-         numbered; at most {most} are allowed for this network"
+        "sample {sample}: {steps} time steps are too many for layer '{layer}', whose spikes could not be \
+         numbered with 32 bits; at most {most} are allowed for this network"
     )]
     TooManySteps {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
-        /// Its steps.
+        /// Number of steps of the input.
         steps: usize,
-        /// The layer with the most spikes to number.
+        /// The layer that limits the number of steps.
         layer: String,
-        /// The most steps that it allows.
+        /// Largest number of steps that it allows.
         most: usize,
     },
-    /// The spikes or values are not as many as the input's shape says.
-    #[error("sample {sample}: the input's spikes or values are not of its own shape, {shape:?}")]
+    /// The number of spikes or values does not match the shape of the input.
+    #[error(
+        "sample {sample}: the number of spikes or values does not match the shape of the input, {shape:?}"
+    )]
     Inconsistent {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
-        /// The shape that the input says it has.
+        /// Shape of the input.
         shape: Shape,
     },
     /// An input value is NaN or infinite.
     #[error("sample {sample}: the input holds {value} at element {element}; inputs must be finite")]
     NonFinite {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
         /// Flat index, `[step][channel][row][column]`.
         element: usize,
@@ -104,7 +107,7 @@ pub enum InputError {
     /// The label is not one of the classes.
     #[error("sample {sample}: label {label} is out of range; the network has classes 0 to {}", classes - 1)]
     Label {
-        /// Which sample of the call.
+        /// Index of the sample in the call.
         sample: usize,
         /// Its label.
         label: usize,
@@ -113,9 +116,10 @@ pub enum InputError {
     },
 }
 
-/// Runs `samples` images for `steps` steps each and returns what `measure` makes of each trace, in order.
+/// Runs `samples` images for `steps` steps each and returns the results
+/// of `measure` for their traces, in order.
 ///
-/// `prepare(i, input)` writes sample `i` into `input`, which holds some earlier sample.
+/// `prepare(i, input)` writes sample `i` to `input`, which may contain an earlier sample.
 pub fn infer<R: Send>(
     packed: &Packed,
     steps: usize,
@@ -214,7 +218,8 @@ pub(crate) fn train_group<R>(
     })
 }
 
-/// The trace in a slot of the workspace, made if it is not there yet.
+/// Returns the trace in a slot of the workspace. Creates it if it is missing or
+/// does not fit the network and the steps.
 fn slot_trace<'a>(packed: &Packed, workspace: &'a mut Workspace, slot: usize, steps: usize) -> &'a mut Trace {
     if workspace.traces.len() <= slot {
         workspace.traces.push(Trace::new(packed.shared_architecture(), steps));

@@ -1,12 +1,13 @@
-//! Images to spikes: the signed Poisson encoder, and what noise does to it (SPEC section 3, Algorithm 1).
+//! Encodes images as spikes: the signed Poisson encoder (specification, section 3, Algorithm 1 of the
+//! paper), and the noise that acts on it.
 //!
-//! Sixteen pixels and four steps are encoded side by side, which is how [`crate::philox`] numbers its words:
-//! an image costs little more than its random numbers. [`twin`] is the same in plain sentences, and the tests
-//! compare every bit.
+//! Sixteen pixels and four steps are encoded together, in the layout in which [`crate::philox`] generates its
+//! words, so encoding an image costs little more than drawing its random numbers. [`mod@reference`] is the
+//! reference implementation in plain code, and the tests compare every bit.
 
 mod lanes;
 pub mod recording;
-pub mod twin;
+pub mod reference;
 
 use crate::noise::{Action, Changed, NoiseSetting, Replaced, Scenario};
 use crate::philox::{Purpose, Stream};
@@ -17,11 +18,11 @@ use recording::Polarity;
 use std::fmt;
 use std::str::FromStr;
 
-/// The step whose normal stands for `n[0]` of blue noise, before the first step: the last that the generator
-/// can number, which no presentation reaches.
+/// The step whose standard normal is used as `n[0]` of blue noise, the value before the first step. It is the
+/// last step that the generator can number, and no presentation reaches it.
 const BEFORE_FIRST: u32 = u32::MAX;
 
-/// How a pixel becomes spikes.
+/// How a pixel is encoded as spikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Encoder {
     /// With `X` uniform in [0, 1), `sign(x)` if `|x| > X`, else 0.
@@ -31,7 +32,7 @@ pub enum Encoder {
     Unsigned,
 }
 
-/// The name is no encoder.
+/// The error that no encoder has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("encoder '{0}' is not one of signed, unsigned")]
 pub struct UnknownEncoder(String);
@@ -54,10 +55,10 @@ impl FromStr for Encoder {
     }
 }
 
-/// How images are shown to a network.
+/// How images are presented to a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Encoding {
-    /// How a pixel becomes spikes.
+    /// How a pixel is encoded as spikes.
     pub encoder: Encoder,
     /// Time steps.
     pub time_steps: usize,
@@ -73,7 +74,7 @@ impl Encoding {
         Encoding { encoder: Encoder::Signed, time_steps, noise: None, isa: Isa::best() }
     }
 
-    /// The same with noise, or without where `noise` is `None`.
+    /// The same encoding with the given noise; `None` means no noise.
     pub fn with_noise(self, noise: Option<NoiseSetting>) -> Self {
         Encoding { noise, ..self }
     }
@@ -81,9 +82,9 @@ impl Encoding {
 
 /// Encodes one presentation of a normalised image, `[channel][row][column]` in [-1, 1].
 ///
-/// A pure function of its arguments: `input` is overwritten, whatever it held, and only its allocation is
-/// reused. The result is ternary, or real-valued for Gaussian and impulse noise on the spikes; noise of level
-/// 0 gives exactly the clean spikes.
+/// The result is a pure function of the other arguments: `input` is overwritten, and only its allocation is
+/// reused. The result is real-valued for Gaussian and impulse noise on the spikes, and ternary otherwise.
+/// Noise of level 0 gives exactly the clean spikes.
 ///
 /// # Panics
 /// If `image` does not have the size of `shape`.
@@ -96,7 +97,7 @@ pub fn encode(
     sample: u32,
     input: &mut Input,
 ) {
-    assert_eq!(image.len(), shape.neurons(), "an image of another size");
+    assert_eq!(image.len(), shape.neurons(), "the image must have the size of the shape");
     let steps = encoding.time_steps;
     let draws = Draws {
         encode: Stream::new(seed, Purpose::Encode, epoch, sample),
@@ -120,7 +121,7 @@ pub fn encode(
             Action::Replace(Replaced::SaltAndPepper) => {
                 replace(&|pixel| salt_and_pepper_value(draws.noise, pixel, level));
             }
-            // Where spikes are made it costs least to lose them.
+            // Spikes are deleted most cheaply while they are generated.
             Action::Change(Changed::Deletion) => deletion = level,
             Action::Change(change) => changed = Some((change, level)),
         }
@@ -145,7 +146,7 @@ pub fn encode(
     }
 }
 
-/// Makes `input` a silent ternary one.
+/// Turns `input` into a silent ternary input, and returns its spikes.
 fn ternary(input: &mut Input, shape: Shape, steps: usize) -> &mut Spikes {
     if !matches!(input, Input::Ternary { .. }) {
         *input = Input::Ternary { shape, spikes: Spikes::default() };
@@ -156,7 +157,8 @@ fn ternary(input: &mut Input, shape: Shape, steps: usize) -> &mut Spikes {
     spikes
 }
 
-/// Makes `input` a real-valued one of the right size; the values are left to be overwritten.
+/// Turns `input` into a real-valued input of the right size, and returns its values.
+/// The caller must overwrite all of them.
 fn real(input: &mut Input, shape: Shape, steps: usize) -> &mut [f32] {
     if !matches!(input, Input::Real { .. }) {
         *input = Input::Real { shape, steps, values: Vec::new() };
@@ -167,7 +169,7 @@ fn real(input: &mut Input, shape: Shape, steps: usize) -> &mut [f32] {
     values
 }
 
-/// Sets all channels of those pixels that `value` gives one for.
+/// Sets all channels of the pixels for which `value` returns a value.
 fn replace_pixels(image: &mut [f32], shape: Shape, value: impl Fn(u32) -> Option<f32>) {
     for pixel in 0..shape.pixels() {
         if let Some(value) = value(pixel as u32) {
@@ -176,7 +178,8 @@ fn replace_pixels(image: &mut [f32], shape: Shape, value: impl Fn(u32) -> Option
     }
 }
 
-/// What a broken pixel shows. It belongs to the device: the seed decides, not the image or the epoch.
+/// The value of a broken pixel; `None` if the pixel works. Broken pixels are a property of the device: they
+/// depend on the seed, and not on the image or the epoch.
 fn stuck_value(seed: u64, pixel: u32, level: f32) -> Option<f32> {
     let u = Stream::new(seed, Purpose::Noise, 0, u32::MAX).uniform(0, pixel);
     (u < level).then_some(match u / level {
@@ -186,7 +189,7 @@ fn stuck_value(seed: u64, pixel: u32, level: f32) -> Option<f32> {
     })
 }
 
-/// What salt and pepper shows in place of a pixel.
+/// The value with which salt-and-pepper noise replaces a pixel; `None` if the pixel is unchanged.
 fn salt_and_pepper_value(noise: Stream, pixel: u32, level: f32) -> Option<f32> {
     let u = noise.uniform(0, pixel);
     (u < level).then_some(if u < 0.5 * level { 1.0 } else { -1.0 })

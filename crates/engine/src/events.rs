@@ -1,37 +1,38 @@
 //! Spikes as lists, for the backward pass.
 //!
-//! Bits say who fired; kernels want to walk events. Two orders are needed. Forward, the channels that fired
-//! at each pixel and step, merged over the nine taps by the convolution (`simd::lists`). Backward, the
-//! positions and steps at which each channel fired ([`Events`]), so that a channel's weights stay in
-//! registers; the gradient of a layer's spikes is an array parallel to its event list.
+//! Spikes are stored as bits, but kernels iterate over events, and need them in two orders. The forward
+//! pass needs the channels that fired at each pixel and step, which the convolution merges over the
+//! nine taps (`simd::lists`). The backward pass needs the positions and steps at which each channel
+//! fired ([`Events`]), so that a channel's weights stay in registers. The gradient of a layer's spikes
+//! is an array parallel to its event list.
 
-use crate::simd::lists::{number, room_for, slots};
+use crate::simd::lists::{grow_for, number, slots};
 use crate::simd::{Isa, Kernel, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 use std::ops::Range;
 
-/// Makes a buffer at least so long; what it holds does not matter.
-pub(crate) fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
+/// Grows a buffer to at least `len` entries; its contents do not matter.
+pub(crate) fn grow_to<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
         buffer.resize(len, T::default());
     }
 }
 
-/// How a layer's neurons are laid out for the backward pass: time in tiles of a few steps, each step a frame
-/// with one zero column and one zero row, so that the nine taps are constant distances.
+/// Layout of a layer's neurons for the backward pass. Time is divided into tiles of a few steps. Each step is
+/// a frame with one additional column and row of zeros, so that the nine taps are at constant distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub shape: Shape,
-    /// Time steps in all.
+    /// Total number of time steps.
     pub steps: usize,
-    /// Steps in a tile (fewer in the last).
+    /// Number of steps in a tile; the last tile may have fewer.
     pub tile_steps: usize,
-    /// Parts that a frame is walked in; 1 unless a tile is one step.
+    /// Number of parts in which a frame is processed; 1 unless a tile is a single step.
     pub windows: usize,
 }
 
-/// Rows of sixteen floats that a tile's frames should fill at most, if one step allows: 90 KB, which measured
-/// best.
+/// Largest number of rows of sixteen floats in the frames of a tile, unless a single step has more. This is
+/// 90 KB, which was fastest in measurements.
 const TILE_ROWS: usize = 1400;
 
 impl Geometry {
@@ -40,8 +41,8 @@ impl Geometry {
         geometry.tile_steps = (TILE_ROWS / geometry.frame()).clamp(1, steps.max(1));
         let half = shape.height / 2 * shape.width;
         let halves = shape.height.is_multiple_of(2) && half.is_multiple_of(64);
-        // Sixteen bits number the positions of half an image of at most 65,535 pixels, whatever its width,
-        // and nearly always those of the whole.
+        // Sixteen bits can number the positions in half of an image of at most 65,535 pixels, whatever its
+        // width, and almost always those in the whole image.
         let numbered = geometry.position(shape.pixels().max(1) - 1) <= usize::from(u16::MAX);
         if geometry.frame() > TILE_ROWS && (halves || !numbered) {
             geometry.windows = 2;
@@ -55,22 +56,22 @@ impl Geometry {
         pixel / width * self.stride() + pixel % width
     }
 
-    /// Blocks of 64 pixels in a window; the last may have fewer.
+    /// Number of blocks of 64 pixels in a window; the last window may have fewer.
     fn blocks_per_window(&self) -> usize {
         self.shape.pixels().div_ceil(64).div_ceil(self.windows)
     }
 
-    /// Position of a window's first pixel, from which the positions of its events are counted.
+    /// Position of a window's first pixel. The positions of the window's events are relative to it.
     pub fn origin(&self, window: usize) -> usize {
         self.position(64 * window * self.blocks_per_window())
     }
 
-    /// Frame columns.
+    /// Number of columns in a frame.
     pub fn stride(&self) -> usize {
         self.shape.width + 1
     }
 
-    /// Positions of one frame.
+    /// Number of positions in a frame.
     pub fn frame(&self) -> usize {
         (self.shape.height + 1) * self.stride()
     }
@@ -80,7 +81,7 @@ impl Geometry {
         self.steps.div_ceil(self.tile_steps)
     }
 
-    /// Steps of a tile that exist.
+    /// Number of steps in a given tile.
     pub fn steps_of(&self, tile: usize) -> usize {
         self.tile_steps.min(self.steps - tile * self.tile_steps)
     }
@@ -90,37 +91,38 @@ impl Geometry {
         self.list(self.tiles(), 0, 0, 0)
     }
 
-    /// Index of an event list: every channel's lists of one cell (tile and window) are consecutive.
+    /// Index of an event list. The lists of all channels in one cell (tile and window) are consecutive.
     pub fn list(&self, tile: usize, window: usize, channel: usize, step: usize) -> usize {
         ((tile * self.windows + window) * self.shape.channels + channel) * self.tile_steps + step
     }
 }
 
-/// Where and when each channel of a layer fired.
+/// The positions and steps at which each channel of a layer fired.
 #[derive(Debug)]
 pub(crate) struct Events {
     pub geometry: Geometry,
-    /// Where each list of [`Geometry::list`] starts; one more at the end, and perhaps others after it.
+    /// Start of each list of [`Geometry::list`], followed by the end of the last
+    /// list. Entries after that are unused.
     pub offsets: Vec<u32>,
-    /// Position within the tile's frames of each event, counted from its window's [`Geometry::origin`];
-    /// ascending within a list.
+    /// Position of each event within the tile's frames, relative to its window's
+    /// [`Geometry::origin`]; ascending within a list.
     pub positions: Vec<u16>,
     transposed: Vec<u64>,
-    /// How much further than a block's first pixel its 64 pixels are in a frame.
+    /// Distances of a block's 64 pixels from its first pixel, in a frame.
     table: Vec<[u8; 64]>,
     picks: Vec<Pick>,
 }
 
-/// A word of 64 pixels, to be picked for each channel of a tile.
+/// A word of 64 pixels that is read for each channel of a tile.
 #[derive(Debug, Clone, Copy)]
 struct Pick {
     /// Step within the tile.
     step: u32,
-    /// Where the word is, counted from the channel's first of the tile.
+    /// Index of the word, relative to the channel's first word in the tile.
     word: u32,
-    /// Position of its first pixel, counted from the window's origin.
+    /// Position of its first pixel, relative to the window's origin.
     offset: u16,
-    /// Its block of pixels.
+    /// Index of its block of pixels.
     block: u16,
 }
 
@@ -139,7 +141,8 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Lists the spikes of a layer of the given shape that `keep` (`[pixel][word]`) lets through.
+    /// Lists the spikes of a layer of the given shape, except those that the dropout
+    /// mask `keep` (`[pixel][word]`) drops.
     pub fn build(&mut self, isa: Isa, shape: Shape, spikes: &Spikes, keep: Option<&[u64]>) {
         debug_assert_eq!((shape.pixels(), shape.channels), (spikes.pixels(), spikes.channels()));
         self.geometry = Geometry::new(shape, spikes.steps());
@@ -151,7 +154,7 @@ impl Events {
         self.offsets.get(self.geometry.lists()).map_or(0, |&n| n as usize)
     }
 
-    /// The events of a channel in some steps of a tile.
+    /// The range of a channel's events in some steps of a tile.
     pub fn range(&self, tile: usize, window: usize, channel: usize, steps: Range<usize>) -> Range<usize> {
         let list = self.geometry.list(tile, window, channel, 0);
         self.offsets[list + steps.start] as usize..self.offsets[list + steps.end] as usize
@@ -171,38 +174,38 @@ impl Kernel for EventsKernel<'_> {
     fn run<V: Vector>(self) {
         let Events { geometry, offsets, positions, transposed, table, picks } = self.events;
         let (words, pixels) = (self.spikes.words_per_step(), self.spikes.pixels());
-        make_room(offsets, geometry.lists() + 1);
+        grow_to(offsets, geometry.lists() + 1);
         if pixels == 1 {
-            make_room(positions, geometry.lists() + 1);
+            grow_to(positions, geometry.lists() + 1);
             return list_one_pixel(geometry, self.spikes, self.keep, offsets, positions);
         }
         let blocks = pixels.div_ceil(64);
         let channels = geometry.shape.channels;
         table.clear();
         table.extend((0..blocks).map(|block| {
-            // At most 127 further, since a row is followed by one zero column.
-            let further =
+            // The distance is at most 127, since each row is followed by one zero column.
+            let distance =
                 |i: usize| (geometry.position(64 * block + i) - geometry.position(64 * block)) as u8;
-            std::array::from_fn(further)
+            std::array::from_fn(distance)
         }));
         let (tiles, tile_steps, windows) = (geometry.tiles(), geometry.tile_steps, geometry.windows);
         transpose_all::<V>(self.spikes, self.keep, transposed);
         let (frame, per_window) = (geometry.frame(), geometry.blocks_per_window());
-        // All of these fit: at most 65,535 pixels are 1,024 blocks, and several steps share a tile only where
+        // All of these numbers fit: 65,535 pixels are 1,024 blocks, and several steps share a tile only if
         // their frames together have at most `TILE_ROWS` positions.
-        let narrow = |n: usize| u16::try_from(n).expect("sixteen bits number a window's positions");
+        let narrow = |n: usize| u16::try_from(n).expect("sixteen bits can number a window's positions");
         picks.clear();
         for (window, step) in (0..windows).flat_map(|window| (0..tile_steps).map(move |step| (window, step)))
         {
             let origin = geometry.origin(window);
             picks.extend((window * per_window..blocks.min((window + 1) * per_window)).map(|block| Pick {
                 step: step as u32,
-                word: u32::try_from((step * words * blocks + block) * 64).expect("words of a tile"),
+                word: u32::try_from((step * words * blocks + block) * 64).expect("32 bits are enough"),
                 offset: narrow(step * frame + geometry.position(64 * block) - origin),
                 block: narrow(block),
             }));
         }
-        // Plain slices: a vector's address and length would be read again for every event.
+        // Slices, because the address and length of a `Vec` would be read again for every event.
         let offsets = offsets.as_mut_slice();
         let (transposed, table) = (transposed.as_slice(), table.as_slice());
         let (mut end, mut list) = (0, 0);
@@ -214,14 +217,14 @@ impl Kernel for EventsKernel<'_> {
                 for channel in 0..channels {
                     let first = (tile * tile_steps * words + channel / 64) * blocks * 64 + channel % 64;
                     let ends = &mut offsets[list + 1..][..tile_steps];
-                    let positions = room_for(positions, end, picks.len());
+                    let positions = grow_for(positions, end, picks.len());
                     for pick in &picks[..steps * per_step] {
                         let bits = transposed[first + pick.word as usize];
                         let table = &table[usize::from(pick.block)];
                         end += V::select::<0>(table, bits, pick.offset, slots(positions, end));
                         ends[pick.step as usize] = end as u32;
                     }
-                    // The ends before it are not larger.
+                    // `number` checks the largest end; those before it are not larger.
                     ends[steps..].fill(number(end));
                     list += tile_steps;
                 }
@@ -230,7 +233,7 @@ impl Kernel for EventsKernel<'_> {
     }
 }
 
-/// The events of a fully connected layer, which has one position: nothing to transpose.
+/// Lists the events of a fully connected layer. It has a single position, so nothing is transposed.
 #[inline(always)]
 fn list_one_pixel(
     geometry: &Geometry,
@@ -248,7 +251,7 @@ fn list_one_pixel(
             for step in 0..geometry.tile_steps {
                 let at = tile * geometry.tile_steps + step;
                 let fired = if at < geometry.steps { spikes.words()[at * words + word] >> bit } else { 0 };
-                // Written whether or not it fired: a branch would often be foreseen wrongly.
+                // Written whether or not the neuron fired, because a branch would often be mispredicted.
                 positions[end] = (step * geometry.frame()) as u16;
                 end += (fired & kept) as usize;
                 list += 1;
@@ -258,29 +261,30 @@ fn list_one_pixel(
     }
 }
 
-/// Steps whose squares are gathered before the first is transposed: their words are neighbours.
-const ABREAST: usize = 4;
+/// Number of steps whose squares of 64x64 bits are collected before the first is
+/// transposed. Their words are adjacent in memory.
+const STEPS_AT_ONCE: usize = 4;
 
-/// Turns `[pixel][step][word of 64 channels]` into `[step][word][block of 64 pixels][channel]`, the pixels as
-/// bits.
+/// Transposes `[pixel][step][word of 64 channels]` to
+/// `[step][word][block of 64 pixels][channel]`, where each pixel is a bit.
 #[inline(always)]
 fn transpose_all<V: Vector>(spikes: &Spikes, keep: Option<&[u64]>, out: &mut Vec<u64>) {
     let (words, steps, pixels) = (spikes.words_per_step(), spikes.steps(), spikes.pixels());
     let blocks = pixels.div_ceil(64);
-    make_room(out, steps * words * 64 * blocks);
-    let mut squares = [[0u64; 64]; ABREAST];
+    grow_to(out, steps * words * 64 * blocks);
+    let mut squares = [[0u64; 64]; STEPS_AT_ONCE];
     for (block, trains) in spikes.words().chunks(64 * steps * words).enumerate() {
         let count = trains.len() / (steps * words);
         for word in 0..words {
-            for first in (0..steps).step_by(ABREAST) {
-                let abreast = ABREAST.min(steps - first);
+            for first in (0..steps).step_by(STEPS_AT_ONCE) {
+                let at_once = STEPS_AT_ONCE.min(steps - first);
                 for (i, train) in trains.chunks_exact(steps * words).enumerate() {
                     let kept = keep.map_or(!0, |keep| keep[(64 * block + i) * words + word]);
-                    for (s, square) in squares[..abreast].iter_mut().enumerate() {
+                    for (s, square) in squares[..at_once].iter_mut().enumerate() {
                         square[i] = train[(first + s) * words + word] & kept;
                     }
                 }
-                for (s, square) in squares[..abreast].iter_mut().enumerate() {
+                for (s, square) in squares[..at_once].iter_mut().enumerate() {
                     let at = (((first + s) * words + word) * blocks + block) * 64;
                     let out: &mut [u64; 64] = (&mut out[at..at + 64]).try_into().expect("sixty-four words");
                     *out = *square;

@@ -4,7 +4,7 @@ use crate::packed::Gradient;
 use std::fmt;
 use std::str::FromStr;
 
-/// The name is no gradient mode.
+/// The error that no gradient mode has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("gradient '{0}' is not one of straight-through, exact")]
 pub struct UnknownGradient(String);

@@ -1,6 +1,7 @@
-//! A spiking network, event by event: spikes, encoding and noise, forward, backward, optimiser.
+//! Event-driven simulation and training of spiking neural networks: encoding and noise,
+//! forward and backward passes, optimisers.
 //!
-//! No disk, no clock, no global state: everything a function depends on is an argument.
+//! There is no disk access, clock or global state: everything that a function depends on is an argument.
 //!
 //! ```
 //! use leaklab_engine::*;
@@ -10,8 +11,9 @@
 //! let network = Network::initialised(architecture, leak, 1.0, 7).unwrap();
 //! let packed = Packed::new(&network, Isa::best()).unwrap();
 //! let all = vec![1.0; 20 * 16];
-//! let show = |_: usize, input: &mut Input| *input = Input::from_values(network.architecture.input(), 20,
-//! &all); let classes = infer(&packed, 20, 2, &Scratch::default(), show, |_, trace| trace.class()).unwrap();
+//! let shape = network.architecture.input();
+//! let show = |_: usize, input: &mut Input| *input = Input::from_values(shape, 20, &all);
+//! let classes = infer(&packed, 20, 2, &Scratch::default(), show, |_, trace| trace.class()).unwrap();
 //! assert_eq!(classes[0], classes[1]);
 //! ```
 #![deny(unsafe_code)]

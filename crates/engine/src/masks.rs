@@ -1,8 +1,8 @@
-//! Dropout masks: one per neuron and sample, fixed over all steps.
+//! Dropout masks: one factor per neuron and sample, the same at all steps.
 //!
-//! A mask multiplies a hidden layer's output spikes by 0 or by one constant, `1/(1-p)`. It is kept as one bit
-//! a neuron and the constant, so that masked spikes are still bits and the constant one factor of a whole
-//! layer.
+//! A mask multiplies a hidden layer's output spikes by 0 or by one constant, `1/(1-p)`. It is
+//! stored as one bit per neuron and the constant, so that masked spikes are still bits and the
+//! constant is a single factor of a whole layer.
 
 use crate::architecture::Architecture;
 use crate::philox::{Purpose, Stream};
@@ -13,41 +13,43 @@ use crate::simd::{self, Isa, Work};
 pub struct Mask {
     /// Which neurons are kept, `[pixel][channel in words of 64]`.
     pub keep: Vec<u64>,
-    /// What a kept spike counts.
+    /// Value of a kept spike.
     pub scale: f32,
 }
 
-/// Masks of one sample: one per hidden conv and fully connected layer, or none at all.
+/// Masks of one sample: one for each hidden conv and fully connected layer, or none without dropout.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Masks(Vec<Mask>);
 
-/// Why an array is no dropout mask.
+/// The reason why an array is not a dropout mask.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MaskError {
-    /// There are not as many masks as hidden conv and fully connected layers.
-    #[error("{found} masks for {expected} hidden conv and fully connected layers")]
+    /// The number of masks differs from the number of hidden conv and fully connected layers.
+    #[error("{found} masks for {expected} hidden conv and fully connected layers; each layer needs one")]
     Count {
-        /// Masks given.
+        /// Number of masks given.
         found: usize,
-        /// Masks needed.
+        /// Number of masks needed.
         expected: usize,
     },
-    /// A mask has not one entry per neuron.
+    /// A mask does not have one entry per neuron.
     #[error("mask {number} has {found} entries; its layer has {expected} neurons")]
     Length {
-        /// Which mask, from 1.
+        /// Number of the mask, counted from 1.
         number: usize,
-        /// Entries given.
+        /// Number of entries given.
         found: usize,
-        /// Neurons of the layer.
+        /// Number of neurons in the layer.
         expected: usize,
     },
-    /// A mask holds more than one non-zero value, or one that is not positive and finite.
-    #[error("mask {number} holds {value} at entry {entry}; a mask holds 0 and one positive number")]
+    /// A mask contains different non-zero values, or one that is not positive and finite.
+    #[error(
+        "mask {number} contains {value} at entry {entry}; all entries must be 0 or the same positive number"
+    )]
     Value {
-        /// Which mask, from 1.
+        /// Number of the mask, counted from 1.
         number: usize,
-        /// Which entry.
+        /// Index of the entry.
         entry: usize,
         /// Its value.
         value: f32,
@@ -60,7 +62,7 @@ impl Masks {
         Masks(Vec::new())
     }
 
-    /// Random masks that drop each neuron with probability `p`; a pure function of its arguments.
+    /// Random masks that drop each neuron with probability `p`. They are a pure function of the arguments.
     ///
     /// # Panics
     /// If `p` is not in [0, 1).
@@ -70,7 +72,7 @@ impl Masks {
         masks
     }
 
-    /// Makes these the masks of [`Masks::dropout`], keeping allocations.
+    /// Replaces these masks by those of [`Masks::dropout`], reusing allocations.
     ///
     /// # Panics
     /// If `p` is not in [0, 1).
@@ -105,7 +107,7 @@ impl Masks {
         self.0.truncate(count);
     }
 
-    /// Masks from arrays `[channel][row][column]` that hold 0 and one positive number each.
+    /// Masks from arrays `[channel][row][column]`, each of which contains 0 and one positive number.
     pub fn from_values(masks: &[&[f32]], architecture: &Architecture) -> Result<Self, MaskError> {
         let layers: Vec<_> = architecture.hidden().iter().filter(|l| l.kind.takes_dropout()).collect();
         if layers.len() != masks.len() {
@@ -143,9 +145,9 @@ impl Masks {
     }
 }
 
-/// Fills one layer's keep bits: entry `(pixel, channel)` is kept where its uniform is at least `p`. The
-/// uniform is that of step `channel % 4` and of pixel `pixel + pixels * (channel / 4)`, offset per layer by
-/// the step block.
+/// Draws one layer's keep bits: entry `(pixel, channel)` is kept if its uniform random number is at
+/// least `p`. This is the number of step `channel % 4` and of pixel `pixel + pixels * (channel / 4)`;
+/// each layer has a step block of its own.
 struct Drawing<'a> {
     stream: Stream,
     layer: u32,

@@ -11,11 +11,11 @@ pub struct Network {
     pub architecture: Architecture,
     leak: Leak,
     v_th: f32,
-    /// All weights, as [`Architecture::parameters`] places them.
+    /// All weights, at the offsets that [`Architecture::parameters`] defines.
     pub weights: Vec<f32>,
 }
 
-/// Why a network or one of its parts is not valid.
+/// The reason why a network or one of its parts is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// The leak does not fit the network.
@@ -24,25 +24,25 @@ pub enum NetworkError {
     /// The threshold is not positive.
     #[error("v_th is {0}; it must be a positive number")]
     Threshold(f32),
-    /// There is no tensor of that name.
+    /// The network has no tensor of this name.
     #[error("the network has no weights named '{name}'; it has {expected}")]
     UnknownTensor {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names of the network's tensors.
         expected: String,
     },
     /// A tensor is missing from a set of weights.
     #[error("weights '{0}' are missing")]
     MissingTensor(String),
-    /// A tensor has another shape.
+    /// A tensor has the wrong shape.
     #[error("weights '{name}' have shape {found:?}; the network needs {expected:?}")]
     WrongShape {
         /// The tensor.
         name: String,
         /// Its shape.
         found: Vec<usize>,
-        /// The shape it should have.
+        /// The required shape.
         expected: Vec<usize>,
     },
     /// A weight is NaN or infinite.
@@ -68,7 +68,7 @@ impl Network {
         Ok(Network { architecture, leak, v_th, weights })
     }
 
-    /// Where the network leaks.
+    /// The leak of the network.
     pub fn leak(&self) -> &Leak {
         &self.leak
     }
@@ -85,18 +85,20 @@ impl Network {
         Ok(self)
     }
 
-    /// The neurons of a layer, counted from 0; pools have their own rule and none of these constants.
+    /// The neurons of layer number `layer`, counted from 0; `None` for a pool,
+    /// whose neurons have no such parameters.
     pub fn neuron(&self, layer: usize) -> Option<Neuron> {
         let tau = self.leak.of(&self.architecture.layers()[layer])?;
         Some(Neuron { tau, v_th: self.v_th })
     }
 
-    /// The neurons of all layers; nothing stands for a pool.
+    /// The neurons of all layers; `None` for a pool.
     pub fn neurons(&self) -> Vec<Option<Neuron>> {
         (0..self.architecture.layers().len()).map(|layer| self.neuron(layer)).collect()
     }
 
-    /// A network with normal initial weights of standard deviation `sqrt(2 / fan_in)` (SPEC section 1).
+    /// A network with normal initial weights of standard deviation `sqrt(2 / fan_in)` (specification,
+    /// section 1).
     pub fn initialised(
         architecture: Architecture,
         leak: Leak,
@@ -141,7 +143,7 @@ impl Network {
         Ok(())
     }
 
-    /// Replaces all weights by named tensors; each must be there once, and no other.
+    /// Replaces all weights by named tensors. All tensors of the network must be given, and no others.
     pub fn set_tensors<'a>(
         &mut self,
         tensors: impl IntoIterator<Item = (&'a str, &'a [usize], &'a [f32])>,
@@ -164,9 +166,9 @@ impl Network {
     }
 }
 
-/// The first value that is NaN or infinite.
+/// Index of the first value that is NaN or infinite.
 pub fn first_not_finite(values: &[f32]) -> Option<usize> {
-    // Piece by piece without a way out, so that it is a few vector operations.
+    // There is no early exit within a piece, so that it compiles to a few vector operations.
     let suspect = |piece: &&[f32]| !piece.iter().fold(true, |all, x| all & x.is_finite());
     let piece = values.chunks(1024).position(|piece| suspect(&piece))?;
     values[1024 * piece..].iter().position(|x| !x.is_finite()).map(|i| 1024 * piece + i)

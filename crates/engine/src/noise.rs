@@ -1,8 +1,8 @@
-//! Noise in the input layer: which kinds there are, where each acts, and what a severity means.
+//! Noise in the input layer: the kinds of noise, where each acts, and the meaning of a severity.
 //!
-//! The kinds are a closed list and their levels one table, [`SEVERITIES`], so that a severity means the same
-//! in a study, a contact sheet and a report. How a kind changes the spikes is in [`crate::encode`]; how the
-//! default levels were found is in `docs/noise.md`.
+//! The kinds are a closed list, and their levels are in one table, [`SEVERITIES`], so that a severity means
+//! the same in a study, a contact sheet and a report. [`crate::encode`] implements how each kind changes the
+//! spikes, and `docs/noise.md` describes how the default levels were chosen.
 
 mod colour;
 
@@ -28,29 +28,30 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// N(0, level^2), independent per neuron and, unless it has another [`Colour`] than white, per step.
+    /// Adds N(0, level^2), independent for each neuron and, if its [`Colour`] is white, for each step.
     Gaussian,
-    /// +1 or -1 with probability level / 2 each, independent per neuron and step. Impulses of size 1 at every
-    /// step (level 1) are not the worst there is: above 1 the level is their size, +level or -level at every
-    /// step.
+    /// Adds +1 or -1 with probability level / 2 each, independent for each neuron and step.
+    /// Level 1 is an impulse of size 1 at every step. Above 1, the level is the size of the
+    /// impulses: +level or -level at every step.
     Impulse,
     /// A spike is lost with probability level.
     Deletion,
-    /// A spike comes early or late by a normal number of steps of standard deviation level, rounded; one that
-    /// leaves the window is lost, and so is the second of two that meet.
+    /// A spike is moved in time by a rounded normal number of steps with standard deviation level. A spike
+    /// that is moved out of the window is lost, and two spikes that are moved to the same step become one.
     Jitter,
-    /// A fraction level of the pixels is broken, the same ones for every image of a seed: half of them
-    /// silent, a quarter always at +1 and a quarter always at -1, in all channels.
+    /// A fraction level of the pixels is broken, the same ones for every image of a seed: half of them are
+    /// silent, a quarter are always +1 and a quarter always -1, in all channels.
     StuckPixel,
-    /// A fraction level of the pixels, others in each image, shows white (+1) or black (-1) at every step.
+    /// A fraction level of the pixels, different ones in each image, shows
+    /// white (+1) or black (-1) at every step.
     SaltAndPepper,
     /// A neuron that is silent at a step fires with probability level: the background activity of an event
-    /// sensor. Of encoded images one half of these spikes is positive.
+    /// sensor. In encoded images, half of these spikes are positive.
     Background,
     /// A fraction level of the pixels, the same ones for every image of a seed, fires at every step: half of
     /// them in the first polarity (encoded images: +1 in all channels), half in the last (-1).
     HotPixel,
-    /// A spike has the other polarity (encoded images: the other sign) with probability level.
+    /// A spike is flipped to the other polarity (encoded images: the other sign) with probability level.
     PolarityFlip,
 }
 
@@ -78,7 +79,7 @@ pub type Levels = [f32; 8];
 /// The highest severity.
 pub const HIGHEST_SEVERITY: usize = 8;
 
-/// Each noise in each scenario it has, with the default levels of severities 1 to 8.
+/// Each noise in each of its scenarios, with the default levels of severities 1 to 8.
 pub const SEVERITIES: [(Noise, Scenario, Levels); 11] = [
     (Noise::Gaussian, Scenario::Pixel, [0.1, 0.3, 0.6, 1.0, 1.6, 2.4, 3.5, 5.0]),
     (Noise::Gaussian, Scenario::Channel, [0.1, 0.3, 0.6, 1.0, 1.7, 2.8, 4.5, 7.0]),
@@ -106,7 +107,7 @@ const _: () = {
     }
 };
 
-/// Why a noise cannot be had.
+/// The reason why a noise is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoiseError {
     /// No noise has this name.
@@ -120,9 +121,9 @@ pub enum NoiseError {
     NoSuchScenario {
         /// The noise.
         noise: Noise,
-        /// Where it was asked for.
+        /// The requested scenario.
         scenario: Scenario,
-        /// Where it acts.
+        /// Its only scenario.
         only: Scenario,
     },
     /// No colour has this name.
@@ -157,7 +158,7 @@ impl Noise {
         }
     }
 
-    /// Within a sentence: `Gaussian noise`.
+    /// Wording within a sentence: `Gaussian noise`.
     pub fn words(self) -> &'static str {
         match self {
             Noise::Gaussian => "Gaussian noise",
@@ -172,7 +173,7 @@ impl Noise {
         }
     }
 
-    /// What its level is, for an axis.
+    /// Meaning of its level, as the label of an axis.
     pub fn level_name(self) -> &'static str {
         match self {
             Noise::Gaussian => "standard deviation",
@@ -192,7 +193,7 @@ impl Noise {
         Noise::ALL.map(Noise::name).join(", ")
     }
 
-    /// The scenarios it has.
+    /// Its scenarios.
     pub fn scenarios(self) -> impl Iterator<Item = Scenario> {
         SEVERITIES.iter().filter(move |row| row.0 == self).map(|row| row.1)
     }
@@ -214,7 +215,7 @@ impl Noise {
         if self.most_level() == 1.0 { "a fraction from 0 to 1" } else { "a finite number of 0 or more" }
     }
 
-    /// What it changes.
+    /// What the noise changes.
     pub fn action(self) -> Action {
         match self {
             Noise::Gaussian => Action::Add(Added::Gaussian),
@@ -229,8 +230,8 @@ impl Noise {
         }
     }
 
-    /// Whether it acts on spikes alone, so that recordings of an event camera can have it too. The others
-    /// act on pixels, or make real values of spikes.
+    /// Whether it acts on spikes alone, so that it also applies to recordings of an event camera. The other
+    /// noises act on pixels, or turn spikes into real values.
     pub fn acts_on_events(self) -> bool {
         match self.action() {
             Action::Change(_) => true,
@@ -239,15 +240,15 @@ impl Noise {
     }
 }
 
-/// What a noise changes. Each kind of action is carried out in one place of [`crate::encode`], which knows the
-/// noises of that kind alone.
+/// What a noise changes. Each kind of action is implemented in one place in [`crate::encode`],
+/// which handles only the noises of that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It adds a number to a pixel before, or to a spike after encoding.
+    /// Adds a number to a pixel before encoding, or to a spike after encoding.
     Add(Added),
-    /// It shows another value in place of a pixel, at every step.
+    /// Replaces the value of a pixel at every step.
     Replace(Replaced),
-    /// It takes, moves, adds or turns spikes.
+    /// Removes, moves, adds or flips spikes.
     Change(Changed),
 }
 
@@ -319,7 +320,8 @@ impl FromStr for Scenario {
 }
 
 impl NoiseSetting {
-    /// Noise at a level, if the noise has the scenario and the level is in its range. Level 0 is no noise.
+    /// Noise at a level, or an error if the noise does not have the scenario or the level
+    /// is out of range. Level 0 is no noise.
     pub fn new(noise: Noise, scenario: Scenario, level: f32) -> Result<Self, NoiseError> {
         if let Some(only) = noise.scenarios().next().filter(|_| noise.scenarios().all(|s| s != scenario)) {
             return Err(NoiseError::NoSuchScenario { noise, scenario, only });
@@ -345,7 +347,8 @@ impl NoiseSetting {
         self.scenario
     }
 
-    /// How its values at different steps go together: white, unless it is [`NoiseSetting::coloured`].
+    /// The correlation of its values at different steps: white, unless it was
+    /// created by [`NoiseSetting::coloured`].
     pub fn colour(self) -> Colour {
         self.colour
     }
@@ -355,7 +358,7 @@ impl NoiseSetting {
         (self.level.min(1.0), self.level.max(1.0))
     }
 
-    /// Its strength; what it means depends on the kind.
+    /// Its strength, whose meaning depends on the kind.
     pub fn level(self) -> f32 {
         self.level
     }
@@ -389,10 +392,10 @@ impl Severities {
     pub fn levels(&self, noise: Noise, scenario: Scenario) -> Result<Levels, NoiseError> {
         NoiseSetting::new(noise, scenario, 0.0)?;
         let row = self.rows.iter().find(|row| (row.0, row.1) == (noise, scenario));
-        Ok(row.expect("every noise has a row for each scenario it has").2)
+        Ok(row.expect("every noise has a row for each of its scenarios").2)
     }
 
-    /// Noise of a severity from 0 to 8; 0 is clean, which is no noise at all.
+    /// Noise of a severity from 0 to 8; `None` for severity 0, which is clean.
     pub fn setting(
         &self,
         noise: Noise,
@@ -414,8 +417,8 @@ mod tests {
 
     #[test]
     fn the_table_is_complete_and_rises() {
-        // A kind that is added must be added here, and is then missed below if the list of all kinds lacks
-        // it.
+        // A new kind must be added to this match. The assertion below then
+        // fails if the list of all kinds lacks it.
         let next = |noise: Noise| match noise {
             Noise::Gaussian => Some(Noise::Impulse),
             Noise::Impulse => Some(Noise::Deletion),
@@ -444,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_say_what_is_right() {
+    fn errors_state_what_would_be_right() {
         let message = |e: NoiseError| e.to_string();
         assert!(message("thunder".parse::<Noise>().unwrap_err()).contains("gaussian, impulse"));
         assert!(message("air".parse::<Scenario>().unwrap_err()).contains("pixel, channel"));

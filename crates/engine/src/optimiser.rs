@@ -1,34 +1,34 @@
 //! SGD and Adam on one flat parameter array.
 
-/// How weights follow their gradient.
+/// How weights are updated from their gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Optimiser {
-    /// `v = momentum v + g + weight_decay w; w -= lr v` (without momentum, `v` is not kept).
+    /// `v = momentum v + g + weight_decay w; w -= lr v` (without momentum, `v` is not stored).
     Sgd {
-        /// Share of the last update that is kept; 0 for none.
+        /// Factor of the previous velocity; 0 for no momentum.
         momentum: f32,
-        /// Pull of every weight towards zero.
+        /// This number times the weight is added to the gradient.
         weight_decay: f32,
     },
     /// Adam with bias correction; the weight decay is added to the gradient.
     Adam {
-        /// Decay of the mean gradient.
+        /// Decay of the running mean of the gradient.
         beta1: f32,
-        /// Decay of the mean squared gradient.
+        /// Decay of the running mean of the squared gradient.
         beta2: f32,
-        /// Added to the root of the mean square.
+        /// Number that is added to the root of the mean square.
         epsilon: f32,
-        /// Pull of every weight towards zero.
+        /// This number times the weight is added to the gradient.
         weight_decay: f32,
     },
 }
 
-/// What an optimiser remembers between steps.
+/// The state of an optimiser between steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: u64,
-    /// One array per remembered quantity (none, the velocity, or both moments), each as long as the weights.
+    /// One array per stored quantity (none, the velocity, or both moments), each as long as the weights.
     pub moments: Vec<Vec<f32>>,
 }
 
@@ -49,12 +49,15 @@ impl Optimiser {
     /// Takes one step.
     ///
     /// # Panics
-    /// If `state` was not started by this optimiser for as many weights.
+    /// If `state` was not created by [`Optimiser::start`] of this optimiser for the same number of weights.
     pub fn step(&self, weights: &mut [f32], gradients: &[f32], state: &mut State, learning_rate: f32) {
         assert_eq!(weights.len(), gradients.len(), "one gradient per weight");
-        assert!(state.moments.iter().all(|m| m.len() == weights.len()), "a state of another network");
+        assert!(
+            state.moments.iter().all(|m| m.len() == weights.len()),
+            "the state belongs to another network"
+        );
         state.steps += 1;
-        const FOREIGN: &str = "a state of another optimiser";
+        const OTHER: &str = "the state belongs to another optimiser";
         match *self {
             Optimiser::Sgd { momentum, weight_decay } => match state.moments.as_mut_slice() {
                 [] if momentum == 0.0 => {
@@ -68,10 +71,10 @@ impl Optimiser {
                         *w -= learning_rate * *v;
                     }
                 }
-                _ => panic!("{FOREIGN}"),
+                _ => panic!("{OTHER}"),
             },
             Optimiser::Adam { beta1, beta2, epsilon, weight_decay } => {
-                let [mean, square] = state.moments.as_mut_slice() else { panic!("{FOREIGN}") };
+                let [mean, square] = state.moments.as_mut_slice() else { panic!("{OTHER}") };
                 let correction = |beta: f32| (1.0 - f64::from(beta).powf(state.steps as f64)) as f32;
                 let (c1, c2) = (correction(beta1), correction(beta2));
                 for (((w, g), m), v) in weights.iter_mut().zip(gradients).zip(mean).zip(square) {

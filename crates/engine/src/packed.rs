@@ -1,8 +1,9 @@
-//! A network in the kernels' order, and its passes over a small group of images.
+//! A network with its weights in the order of the kernels, and its forward and
+//! backward pass over a small group of images.
 
 use crate::architecture::{Architecture, Layer, LayerKind};
 use crate::batch::GROUP;
-use crate::events::{Events, make_room};
+use crate::events::{Events, grow_to};
 use crate::layer::conv::{Conv, ConvEvents, ConvInput, ConvWorkspace, Upstream};
 use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
 use crate::layer::pool;
@@ -15,13 +16,13 @@ use crate::spikes::{Input, Shape};
 use crate::trace::Trace;
 use std::sync::Arc;
 
-/// What the gradient takes the derivative of the membrane's decay as (SPEC section 2).
+/// The derivative of the membrane's decay that the gradient uses (specification, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gradient {
-    /// One, as published: the spike derivative already carries the leak.
+    /// 1, as published: the spike derivative already accounts for the leak.
     #[default]
     StraightThrough,
-    /// Lambda.
+    /// `lambda`.
     Exact,
 }
 
@@ -32,22 +33,23 @@ pub(crate) enum PackedLayer {
     Full(Full),
 }
 
-/// A network ready to run: weights in the order that the kernels of one instruction set walk them.
+/// A network that is ready to run, with its weights in the order in which the
+/// kernels of one instruction set read them.
 ///
-/// It is a copy: [`Packed::update`] it after the weights change.
+/// It is a copy: call [`Packed::update`] after the weights have changed.
 #[derive(Debug, Clone)]
 pub struct Packed {
     architecture: Arc<Architecture>,
     leak: Leak,
-    /// The neurons of each layer; none for a pool.
+    /// The neurons of each layer; `None` for a pool.
     neurons: Vec<Option<Neuron>>,
     isa: Isa,
     pub(crate) layers: Vec<PackedLayer>,
-    /// Which dropout mask acts on each layer's output.
+    /// Index of the dropout mask that acts on each layer's output, if any.
     masks: Vec<Option<usize>>,
 }
 
-/// Buffers of one thread; their content between calls does not matter.
+/// Buffers of one thread; their contents between calls do not matter.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     pub traces: Vec<Trace>,
@@ -55,7 +57,7 @@ pub(crate) struct Workspace {
     step_rows: Vec<StepRows>,
     currents: Vec<Vec<Row>>,
     derivatives: Vec<Row>,
-    /// `d` of a pool's frame, or derivatives of a group's events.
+    /// `d` of a pool's frame, or the loss derivatives of a group's events.
     floats: Vec<f32>,
     upper: Vec<Spiked>,
     lower: Vec<Spiked>,
@@ -65,11 +67,11 @@ pub(crate) struct Workspace {
 #[derive(Debug, Default)]
 struct Spiked {
     events: Events,
-    /// As long as `events` or longer.
+    /// At least as long as `events`.
     gradient: Vec<f32>,
 }
 
-/// What a group of images adds to the gradient.
+/// The contribution of a group of images to the gradient.
 #[derive(Debug, Default)]
 pub(crate) struct GroupGradient {
     /// Packed gradients of the convolutions, in order.
@@ -78,7 +80,7 @@ pub(crate) struct GroupGradient {
     pub full: Vec<FullRecord>,
 }
 
-/// The weights of a layer; none for a pool.
+/// The weights of a layer; empty for a pool.
 fn layer_weights<'a>(network: &'a Network, layer: &Layer) -> &'a [f32] {
     layer.parameter.map_or(&[][..], |p| {
         let p = &network.architecture.parameters()[p];
@@ -90,9 +92,9 @@ impl Packed {
     /// Packs a network; refuses weights that are not finite.
     ///
     /// # Panics
-    /// If this CPU lacks `isa`.
+    /// If this CPU does not support `isa`.
     pub fn new(network: &Network, isa: Isa) -> Result<Self, NetworkError> {
-        assert!(isa.is_available(), "this CPU has no {isa}");
+        assert!(isa.is_available(), "this CPU does not support {isa}");
         network.check()?;
         let architecture = Arc::new(network.architecture.clone());
         let mut layers = Vec::new();
@@ -119,12 +121,12 @@ impl Packed {
         Ok(Packed { architecture, leak, neurons, isa, layers, masks })
     }
 
-    /// Packs again, in place, a network whose weights changed; refuses weights that are not finite.
+    /// Packs a network again, in place, after its weights have changed; refuses weights that are not finite.
     ///
     /// # Panics
     /// If the network has another architecture.
     pub fn update(&mut self, network: &Network) -> Result<(), NetworkError> {
-        assert_eq!(network.architecture, *self.architecture, "a network of another architecture");
+        assert_eq!(network.architecture, *self.architecture, "the network has another architecture");
         network.check()?;
         self.set_leak(network);
         for (packed, layer) in self.layers.iter_mut().zip(self.architecture.layers()) {
@@ -143,27 +145,27 @@ impl Packed {
         &self.architecture
     }
 
-    /// Where the network leaks.
+    /// The leak of the network.
     pub fn leak(&self) -> &Leak {
         &self.leak
     }
 
-    /// Takes over the leak and threshold of a network; the weights stay as they are packed.
+    /// Copies the leak and threshold of a network; the packed weights do not change.
     ///
     /// # Panics
     /// If the network has another architecture.
     pub fn set_leak(&mut self, network: &Network) {
-        assert_eq!(network.architecture, *self.architecture, "a network of another architecture");
+        assert_eq!(network.architecture, *self.architecture, "the network has another architecture");
         self.leak = network.leak().clone();
         self.neurons = (0..self.layers.len()).map(|layer| network.neuron(layer)).collect();
     }
 
     fn neuron(&self, layer: usize) -> Neuron {
-        self.neurons[layer].expect("conv, fully connected and output layers have neurons of their own")
+        self.neurons[layer].expect("conv, fully connected and output layers have neuron parameters")
     }
 
-    /// The most time steps that a sample can have, and the layer that allows no more: its lists of events
-    /// must be such that 32 bits number them, whoever fires.
+    /// The largest number of time steps that a sample can have, and the layer that limits it: 32 bits must be
+    /// able to number the entries of the layer's event lists, whichever neurons fire.
     pub fn most_steps(&self) -> (usize, &str) {
         let limits =
             self.architecture.layers().iter().zip(&self.layers).enumerate().map(|(i, (layer, packed))| {
@@ -187,7 +189,7 @@ impl Packed {
         Arc::clone(&self.architecture)
     }
 
-    /// The mask on the input of layer `i`: which neurons pass and what a spike counts.
+    /// The mask on the input of layer `i`: which neurons are kept, and the value of a spike.
     fn input_mask<'a>(&self, trace: &'a Trace, i: usize) -> (Option<&'a [u64]>, f32) {
         let mask = i.checked_sub(1).and_then(|below| self.masks[below]).and_then(|m| trace.masks.get(m));
         mask.map_or((None, 1.0), |mask| (Some(mask.keep.as_slice()), mask.scale))
@@ -197,7 +199,7 @@ impl Packed {
         Dynamics::of(self.neuron(layer), scale)
     }
 
-    /// Runs the workspace's first `count` traces, whose input and masks are set.
+    /// Runs the first `count` traces of the workspace, whose inputs and masks must be set.
     pub(crate) fn forward(&self, workspace: &mut Workspace, count: usize) {
         for i in 0..self.layers.len() {
             match &self.layers[i] {
@@ -211,7 +213,7 @@ impl Packed {
         }
     }
 
-    /// A convolution or pool of one image.
+    /// Runs a convolution or pool for one image.
     fn forward_local(&self, i: usize, trace: &mut Trace, workspace: &mut ConvWorkspace) {
         let layer = &self.architecture.layers()[i];
         let (below, above) = trace.spikes.split_at_mut(i);
@@ -280,7 +282,8 @@ impl Packed {
         }
     }
 
-    /// Lists the events that reach layer `i`; none if they are real values.
+    /// Lists the events that reach layer `i`. Returns false if its input
+    /// is real values, which have no events.
     fn list_input(&self, trace: &Trace, i: usize, spiked: &mut Spiked) -> bool {
         let layer = &self.architecture.layers()[i];
         match (i, &trace.input) {
@@ -297,8 +300,8 @@ impl Packed {
         true
     }
 
-    /// The gradient of the first `labels.len()` traces' loss, divided by `batch`, in place of what `gradient`
-    /// holds.
+    /// Overwrites `gradient` with the gradient of the loss of the first
+    /// `labels.len()` traces, divided by `batch`.
     pub(crate) fn backward(
         &self,
         workspace: &mut Workspace,
@@ -346,7 +349,8 @@ impl Packed {
         }
     }
 
-    /// A fully connected layer of the group: from `upper` (its output's events) to `lower` (its input's).
+    /// The backward pass of a fully connected layer for the group, from `upper` (the events of its
+    /// output) to `lower` (those of its input).
     fn backward_full(
         &self,
         i: usize,
@@ -393,14 +397,14 @@ impl Packed {
             let mut rest = floats.as_slice();
             for lower in lower {
                 let (own, after) = rest.split_at(lower.events.len());
-                make_room(&mut lower.gradient, own.len());
+                grow_to(&mut lower.gradient, own.len());
                 lower.gradient[..own.len()].copy_from_slice(own);
                 rest = after;
             }
         }
     }
 
-    /// What reaches layer `i` from above.
+    /// The input of layer `i`'s backward pass.
     fn upstream<'a>(
         &self,
         trace: &'a Trace,
@@ -420,7 +424,7 @@ impl Packed {
         }
     }
 
-    /// A convolution or pool of one image: from `upper[image]` to `lower[image]`.
+    /// The backward pass of a convolution or pool for one image, from `upper[image]` to `lower[image]`.
     fn backward_local(
         &self,
         i: usize,
@@ -433,7 +437,7 @@ impl Packed {
         let Workspace { traces, conv: buffers, upper, lower, floats, .. } = workspace;
         let (trace, upper, lower) = (&traces[image], &upper[image], &mut lower[image]);
         self.list_input(trace, i, lower);
-        make_room(&mut lower.gradient, lower.events.len());
+        grow_to(&mut lower.gradient, lower.events.len());
         let scale = self.input_mask(trace, i).1;
         match &self.layers[i] {
             PackedLayer::Conv(conv) => {

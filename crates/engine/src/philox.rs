@@ -1,24 +1,25 @@
-//! Philox4x32-10 (Salmon et al. 2011), the counter-based generator behind every random number.
+//! Philox4x32-10 (Salmon et al. 2011), the counter-based generator of all random numbers.
 //!
-//! A number is a pure function of where it is used, so nothing depends on threads, batch layout, resuming or
-//! what was drawn before. The packing, here and nowhere else:
+//! A number is a pure function of where it is used, so results do not depend on threads, batch layout,
+//! interruptions or earlier draws. The packing is defined here and nowhere else:
 //!
 //! | word | holds |
 //! | --- | --- |
 //! | key 0, 1 | seed, low and high half |
 //! | counter 0 | pixel: the neuron `[channel][row][column]`, or a list's `index / 4` |
 //! | counter 1 | `step / 4` |
-//! | counter 2 | sample: index in the data set, or which tensor |
+//! | counter 2 | sample: index in the data set, or index of the tensor |
 //! | counter 3 | `epoch << 8 \| purpose` (the epoch's low 24 bits) |
 //!
-//! Of a block's four output words step `s` takes word `s % 4`; a list's entry `i` takes word `i % 4` of step
-//! block 0. Uniforms are `(word >> 8) * 2^-24`. Normals come in pairs by Box-Muller from words (0, 1) and
-//! (2, 3): the first of a pair is the cosine, the second the sine. Their logarithm, sine and cosine are
-//! polynomials in single precision, written with separate multiplications and additions: every machine and
-//! instruction set gives the same bits, and a loop over lanes vectorises.
+//! Step `s` uses word `s % 4` of a block's four output words; entry `i` of a list uses word `i % 4` of
+//! step block 0. Uniforms are `(word >> 8) * 2^-24`. Normals are computed in pairs by Box-Muller, from
+//! words 0 and 1 and from words 2 and 3; the first of a pair is the cosine, the second the sine. Their
+//! logarithm, sine and cosine are polynomials in single precision, written with separate
+//! multiplications and additions. The numbers are therefore bit-identical on every machine and
+//! instruction set, and a loop over lanes can be vectorised.
 
-/// What a random number is for. Two purposes never share a number. The discriminants are part of every
-/// result.
+/// What a random number is used for. Two purposes never share a number. The discriminants must not
+/// change, since all results depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
@@ -36,7 +37,7 @@ pub enum Purpose {
     Dropout = 6,
     /// Class-balanced choice of a subset.
     Subset = 7,
-    /// Resampling for confidence intervals.
+    /// Bootstrap resampling for intervals.
     Bootstrap = 8,
     /// Choices made by an analysis, such as which neurons to show.
     Analyse = 9,
@@ -44,11 +45,12 @@ pub enum Purpose {
     Benchmark = 10,
 }
 
-/// Blocks that the bulk functions compute side by side.
+/// Number of blocks that the bulk functions compute together.
 pub const LANES: usize = 16;
 
-/// One word of [`LANES`] blocks: 32 bits each, in the low half. Two vectors of 512 bits; the multiplication
-/// of 32 by 32 bits that Philox is made of reads exactly these halves, so no lane is ever shuffled.
+/// One word of each of [`LANES`] blocks, with 32 bits in the low half of each lane: two
+/// vectors of 512 bits. Philox consists of multiplications of 32 by 32 bits, which read
+/// exactly these halves, so lanes are never shuffled.
 pub type Lanes = [u64; LANES];
 
 const MULTIPLIER: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -85,7 +87,7 @@ impl Stream {
         Stream { key: [seed as u32, (seed >> 32) as u32], sample, tag: epoch << 8 | purpose as u32 }
     }
 
-    /// The four words of a pixel at steps `4 * step_block ..`.
+    /// The four words of a pixel, for the four steps from `4 * step_block` on.
     pub fn block(&self, step_block: u32, pixel: u32) -> [u32; 4] {
         philox([pixel, step_block, self.sample, self.tag], self.key)
     }
@@ -117,8 +119,8 @@ impl Stream {
         self.normal(index as u32 % 4, list_pixel(index))
     }
 
-    /// Entry `index` of the stream's list of integers below `bound`, from half a block each: the bias of the
-    /// multiply-and-shift is below `bound * 2^-64`.
+    /// Entry `index` of the stream's list of integers below `bound`. Each entry uses half a block; the bias
+    /// of the multiply-and-shift is below `bound * 2^-64`.
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -130,17 +132,17 @@ impl Stream {
         ((u128::from(wide) * u128::from(bound)) >> 64) as u64
     }
 
-    /// The list of uniforms, from its start.
+    /// Writes the list of uniforms, from its start.
     pub fn uniforms(&self, out: &mut [f32]) {
         self.list(out, |words| words.map(|lane| lane.map(|word| unit(word as u32))));
     }
 
-    /// The list of standard normals, from its start.
+    /// Writes the list of standard normals, from its start.
     pub fn normals(&self, out: &mut [f32]) {
         self.list(out, normal_lanes);
     }
 
-    /// Writes the list that `numbers` makes of the words.
+    /// Writes the list of the numbers that `numbers` computes from the words.
     fn list(&self, out: &mut [f32], numbers: impl Fn(&[Lanes; 4]) -> [[f32; LANES]; 4]) {
         for (group, chunk) in out.chunks_mut(4 * LANES).enumerate() {
             let numbers = numbers(&self.lanes(0, (group * LANES) as u32));
@@ -161,7 +163,7 @@ impl Stream {
         ];
         let mut key = self.key;
         for _ in 0..ROUNDS {
-            // The high halves hold leftovers until the end: the multiplication does not read them.
+            // The high halves contain meaningless bits until the end; the multiplication does not read them.
             let mut next = [[0; LANES]; 4];
             for lane in 0..LANES {
                 let p0 = u64::from(MULTIPLIER[0]) * (c[0][lane] & 0xFFFF_FFFF);
@@ -183,7 +185,7 @@ fn list_pixel(index: usize) -> u32 {
     u32::try_from(index / 4).expect("a list of random numbers has at most 2^34 entries")
 }
 
-/// The uniform of a word.
+/// The uniform of a word, in [0, 1).
 #[inline(always)]
 pub fn unit(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
@@ -218,8 +220,8 @@ fn box_muller(radius: u32, angle: u32) -> [f32; 2] {
     [r * cosine, r * sine]
 }
 
-/// Natural logarithm of a normal number, within 1.2e-7 of the largest of 1 and the result: a polynomial about
-/// 1 after the power of two is taken out.
+/// Natural logarithm of a normal number, with an error of at most 1.2e-7 times the larger of 1 and the
+/// magnitude of the result. It is a polynomial about 1, after the power of two has been factored out.
 #[inline(always)]
 fn ln(x: f32) -> f32 {
     let exponent = (x.to_bits() as i32).wrapping_sub(0x3F35_04F3) >> 23;
@@ -239,12 +241,12 @@ fn ln(x: f32) -> f32 {
         p = p * m + c;
     }
     let square = m * m;
-    // ln 2 in two parts: the first has few digits, so its product with the exponent is exact.
+    // ln 2 is split into two parts. The larger one has few digits, so its product with the exponent is exact.
     let low = p * m * square + e * -2.121_944_4e-4 - 0.5 * square;
     m + low + e * 0.693_359_4
 }
 
-/// Cosine and sine of `turn * 2^-24` turns: the quarter turn is split off in integers, exactly.
+/// Cosine and sine of `turn * 2^-24` turns. The nearest quarter turn is split off exactly, with integers.
 #[inline(always)]
 fn cos_sin(turn: u32) -> [f32; 2] {
     let quarter = (turn + (1 << 21)) >> 22;
@@ -257,7 +259,7 @@ fn cos_sin(turn: u32) -> [f32; 2] {
     [flip(c, (quarter + 1) >> 1 & 1), flip(s, quarter >> 1 & 1)]
 }
 
-/// A permutation of `0..n`, by Fisher and Yates: the order of the samples in an epoch.
+/// The order of the samples in an epoch: a permutation of `0..n` by the Fisher-Yates algorithm.
 ///
 /// # Panics
 /// If `n` does not fit in 32 bits.
@@ -265,7 +267,7 @@ pub fn shuffle(seed: u64, epoch: u32, n: usize) -> Vec<u32> {
     permutation(Stream::new(seed, Purpose::Shuffle, epoch, 0), n)
 }
 
-/// The permutation of `0..n` that a stream's list of integers makes.
+/// The permutation of `0..n` that a stream's list of integers defines.
 ///
 /// # Panics
 /// If `n` does not fit in 32 bits.
@@ -282,7 +284,7 @@ pub fn permutation(stream: Stream, n: usize) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Published with the Random123 library.
+    /// Known answers, published with the Random123 library.
     #[test]
     fn known_answers() {
         assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
@@ -335,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Fixed bits: whoever changes a polynomial or the packing changes every published result.
+    /// The bits are fixed: a change of a polynomial or of the packing would change every published result.
     #[test]
     fn normals_keep_their_bits() {
         let stream = Stream::new(1, Purpose::Noise, 2, 3);

@@ -1,15 +1,16 @@
-//! A mini-batch shared among several processes, with the same bits as [`train_batch`](crate::train_batch).
+//! A mini-batch that several processes share, with results that are bit-identical to those
+//! of [`train_batch`](crate::train_batch).
 //!
-//! Sums of floating-point numbers depend on their order, so processes cannot simply add up what each has.
-//! Each process runs some groups of images, and owns some weights of each layer. It sends to every owner what
-//! its groups have to say about the owner's weights; the owner adds up the groups in order, and sends the
-//! sums to all. Each number thus travels as in an ordinary reduction, twice. How letters travel is the
-//! caller's affair: the engine does no input or output.
+//! Sums of floating-point numbers depend on their order, so processes cannot simply add up their own partial
+//! sums. Each process runs some groups of images and owns some weights of each layer. It sends to every owner
+//! what its groups contribute to the gradient of the owner's weights. The owner adds up the contributions in
+//! the order of the groups and sends the sums to all processes. Each number is thus sent twice, as in an
+//! ordinary reduction. The caller transfers the messages: the engine does no input or output.
 
 use crate::batch::{GROUP, InputError, Scratch, WAVE, train_group};
 use crate::layer::conv::Conv;
 use crate::layer::full::Full;
-use crate::layer::full::letter::take;
+use crate::layer::full::message::take;
 use crate::masks::Masks;
 use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer};
 use crate::simd::Row;
@@ -18,26 +19,25 @@ use crate::trace::Trace;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Numbers of an entry of a convolution's packed gradient.
+/// Number of values in an entry of a convolution's packed gradient.
 const ENTRY: usize = 9 * 16;
 
 /// One of several processes that train together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its number, from 0.
+    /// Its number, counted from 0.
     pub rank: usize,
-    /// How many there are.
+    /// Number of processes.
     pub ranks: usize,
 }
 
 impl Place {
-    /// The share of `count` things that this process has: one after the other, as many as the others or one
-    /// more.
+    /// This process's share of `count` items, a consecutive range. The sizes of shares differ by at most one.
     pub fn share(self, count: usize) -> Range<usize> {
         count * self.rank / self.ranks..count * (self.rank + 1) / self.ranks
     }
 
-    /// The same for samples, which stay in their groups.
+    /// This process's share of `count` samples, in whole groups.
     pub fn samples(self, count: usize) -> Range<usize> {
         let groups = self.share(count.div_ceil(GROUP));
         count.min(groups.start * GROUP)..count.min(groups.end * GROUP)
@@ -48,8 +48,8 @@ impl Place {
     }
 }
 
-/// A mini-batch that several processes share. In each of its rounds every process calls
-/// [`run`](Self::run), [`sum`](Self::sum) and [`add`](Self::add), and passes the letters on in between.
+/// A mini-batch that several processes share. In each of its rounds every process calls [`run`](Self::run),
+/// [`sum`](Self::sum) and [`add`](Self::add), and transfers the messages in between.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBatch<'a> {
     /// The network, the same in all processes.
@@ -58,16 +58,17 @@ pub struct SharedBatch<'a> {
     pub steps: usize,
     /// Samples of the whole batch.
     pub samples: usize,
-    /// What the gradient is of.
+    /// The gradient mode.
     pub mode: Gradient,
     /// Which process this is.
     pub place: Place,
-    /// Threads of all processes together, which decides how many groups are run before the next sum.
+    /// Total number of threads of all processes, which determines how
+    /// many groups are run before the next sum.
     pub threads: usize,
 }
 
 impl SharedBatch<'_> {
-    /// Groups that are run before the next sum: as many whole waves as keep all threads at work.
+    /// Number of groups that are run before the next sum: enough whole waves to occupy all threads.
     fn round_len(&self) -> usize {
         WAVE * self.threads.div_ceil(WAVE).max(1)
     }
@@ -83,7 +84,7 @@ impl SharedBatch<'_> {
         groups.start + share.start..groups.start + share.end
     }
 
-    /// How many times letters are passed on.
+    /// Number of times that messages are exchanged.
     pub fn rounds(&self) -> usize {
         self.samples.div_ceil(GROUP).div_ceil(self.round_len())
     }
@@ -94,8 +95,8 @@ impl SharedBatch<'_> {
         self.samples.min(groups.start * GROUP)..self.samples.min(groups.end * GROUP)
     }
 
-    /// Runs this process's samples of a round, as [`train_batch`](crate::train_batch) does. Returns what
-    /// `measure` made of them, and a letter to each process.
+    /// Runs this process's samples of a round, as [`train_batch`](crate::train_batch) does. Returns the
+    /// results of `measure`, and a message to each process.
     pub fn run<R: Send>(
         &self,
         round: usize,
@@ -109,14 +110,14 @@ impl SharedBatch<'_> {
             self.groups_of(round, self.place).into_par_iter().map(run).collect();
         let (results, mut parts): (Vec<Vec<R>>, Vec<GroupGradient>) = groups?.into_iter().unzip();
         let owners: Vec<Place> = self.place.all().collect();
-        let letters = owners.into_par_iter().map(|owner| self.letter(&parts, owner)).collect();
+        let messages = owners.into_par_iter().map(|owner| self.message(&parts, owner)).collect();
         scratch.gradients.items().append(&mut parts);
-        Ok((results.into_iter().flatten().collect(), letters))
+        Ok((results.into_iter().flatten().collect(), messages))
     }
 
-    /// What groups have to say about the weights of `owner`.
-    fn letter(&self, parts: &[GroupGradient], owner: Place) -> Vec<u32> {
-        let mut letter = Vec::new();
+    /// What some groups contribute to the gradient of the weights of `owner`.
+    fn message(&self, parts: &[GroupGradient], owner: Place) -> Vec<u32> {
+        let mut message = Vec::new();
         for part in parts {
             let (mut convs, mut fulls) = (part.conv.iter(), part.full.iter());
             for layer in &self.packed.layers {
@@ -124,39 +125,40 @@ impl SharedBatch<'_> {
                     PackedLayer::Conv(conv) => {
                         let gradient = convs.next().expect("a gradient for each convolution");
                         let own = &gradient[owner.share(conv.gradient_len())];
-                        letter.extend(own.iter().flatten().flat_map(|row| row.0.map(f32::to_bits)));
+                        message.extend(own.iter().flatten().flat_map(|row| row.0.map(f32::to_bits)));
                     }
                     PackedLayer::Full(full) => {
                         let record = fulls.next().expect("a record for each fully connected layer");
-                        full.write_record(record, owner.share(full.gradient_chunks().0), &mut letter);
+                        full.write_record(record, owner.share(full.gradient_chunks().0), &mut message);
                     }
                     PackedLayer::Pool => {}
                 }
             }
         }
-        letter
+        message
     }
 
-    /// Adds up this process's weights' gradients, from a letter of each process. Returns the letter to all.
+    /// Adds up the gradients of the weights that this process owns, given one message from each process.
+    /// Returns the message to all processes.
     ///
     /// # Panics
-    /// If the letters are not those of this round.
-    pub fn sum(&self, round: usize, letters: &[Vec<u32>]) -> Vec<u32> {
-        let mut groups: Vec<Vec<Says>> = Vec::new();
-        for (from, letter) in self.place.all().zip(letters) {
-            let mut rest = letter.as_slice();
+    /// If the messages are not those of this round.
+    pub fn sum(&self, round: usize, messages: &[Vec<u32>]) -> Vec<u32> {
+        let mut groups: Vec<Vec<Contribution>> = Vec::new();
+        for (from, message) in self.place.all().zip(messages) {
+            let mut rest = message.as_slice();
             for _ in self.groups_of(round, from) {
                 groups.push(self.packed.layers.iter().map(|layer| self.read(layer, &mut rest)).collect());
             }
-            assert!(rest.is_empty(), "a letter of another length");
+            assert!(rest.is_empty(), "a message must have the length of this round");
         }
         let mut sums = Vec::new();
         for wave in groups.chunks(WAVE) {
             for (i, layer) in self.packed.layers.iter().enumerate() {
-                let said: Vec<&Says> = wave.iter().map(|group| &group[i]).collect();
+                let contributions: Vec<&Contribution> = wave.iter().map(|group| &group[i]).collect();
                 match layer {
-                    PackedLayer::Conv(conv) => self.sum_conv(conv, &said, &mut sums),
-                    PackedLayer::Full(full) => self.sum_full(full, &said, &mut sums),
+                    PackedLayer::Conv(conv) => self.sum_conv(conv, &contributions, &mut sums),
+                    PackedLayer::Full(full) => self.sum_full(full, &contributions, &mut sums),
                     PackedLayer::Pool => {}
                 }
             }
@@ -164,22 +166,22 @@ impl SharedBatch<'_> {
         sums
     }
 
-    /// Reads what one group says of one layer.
-    fn read<'a>(&self, layer: &PackedLayer, letter: &mut &'a [u32]) -> Says<'a> {
+    /// Reads what one group contributes to one layer.
+    fn read<'a>(&self, layer: &PackedLayer, message: &mut &'a [u32]) -> Contribution<'a> {
         match layer {
             PackedLayer::Conv(conv) => {
                 let entries = self.place.share(conv.gradient_len()).len();
-                Says { numbers: take(letter, entries * ENTRY), ..Says::default() }
+                Contribution { numbers: take(message, entries * ENTRY), ..Contribution::default() }
             }
             PackedLayer::Full(full) => {
-                let record = full.read_record(self.place.share(full.gradient_chunks().0), letter);
-                Says { record, ..Says::default() }
+                let record = full.read_record(self.place.share(full.gradient_chunks().0), message);
+                Contribution { record, ..Contribution::default() }
             }
-            PackedLayer::Pool => Says::default(),
+            PackedLayer::Pool => Contribution::default(),
         }
     }
 
-    fn sum_conv(&self, conv: &Conv, groups: &[&Says], sums: &mut Vec<u32>) {
+    fn sum_conv(&self, conv: &Conv, groups: &[&Contribution], sums: &mut Vec<u32>) {
         let mut total = vec![0.0f32; self.place.share(conv.gradient_len()).len() * ENTRY];
         let chunk = 64 * ENTRY;
         total.par_chunks_mut(chunk).enumerate().for_each(|(i, total)| {
@@ -192,7 +194,7 @@ impl SharedBatch<'_> {
         sums.extend(total.into_iter().map(f32::to_bits));
     }
 
-    fn sum_full(&self, full: &Full, groups: &[&Says], sums: &mut Vec<u32>) {
+    fn sum_full(&self, full: &Full, groups: &[&Contribution], sums: &mut Vec<u32>) {
         let records: Vec<_> = groups.iter().map(|group| &group.record).collect();
         let (fan_in, outputs) = (full.fan_in(), full.gradient_chunks().1);
         let own = self.full_numbers(full, self.place);
@@ -203,7 +205,7 @@ impl SharedBatch<'_> {
         sums.extend(total.into_iter().map(f32::to_bits));
     }
 
-    /// Which numbers of a fully connected layer's gradient a process owns.
+    /// The numbers of a fully connected layer's gradient that a process owns.
     fn full_numbers(&self, full: &Full, owner: Place) -> Range<usize> {
         let (chunks, outputs) = full.gradient_chunks();
         let share = owner.share(chunks);
@@ -211,15 +213,15 @@ impl SharedBatch<'_> {
         number(share.start)..number(share.end)
     }
 
-    /// Adds a round's sums, a letter of each process, to the batch's gradient, in the order of the network's
-    /// weights.
+    /// Adds a round's sums, given one message from each process, to the gradient of the batch, which is
+    /// in the order of the network's weights.
     ///
     /// # Panics
-    /// If the letters are not those of this round, or `gradients` is not as long as the network's weights.
-    pub fn add(&self, round: usize, letters: &[Vec<u32>], gradients: &mut [f32]) {
+    /// If the messages are not those of this round, or `gradients` is not as long as the network's weights.
+    pub fn add(&self, round: usize, messages: &[Vec<u32>], gradients: &mut [f32]) {
         let architecture = self.packed.architecture();
         assert_eq!(gradients.len(), architecture.parameter_count(), "one gradient per weight");
-        let mut letters: Vec<&[u32]> = letters.iter().map(Vec::as_slice).collect();
+        let mut messages: Vec<&[u32]> = messages.iter().map(Vec::as_slice).collect();
         for _ in self.groups(round).step_by(WAVE) {
             let mut rest = &mut *gradients;
             for (layer, info) in self.packed.layers.iter().zip(architecture.layers()) {
@@ -229,8 +231,8 @@ impl SharedBatch<'_> {
                 match layer {
                     PackedLayer::Conv(conv) => {
                         let mut total = Vec::with_capacity(conv.gradient_len());
-                        for (owner, letter) in self.place.all().zip(&mut letters) {
-                            let numbers = take(letter, owner.share(conv.gradient_len()).len() * ENTRY);
+                        for (owner, message) in self.place.all().zip(&mut messages) {
+                            let numbers = take(message, owner.share(conv.gradient_len()).len() * ENTRY);
                             let entries = numbers.as_chunks::<16>().0.as_chunks::<9>().0.iter();
                             total
                                 .extend(entries.map(|rows| rows.map(|lanes| Row(lanes.map(f32::from_bits)))));
@@ -238,9 +240,9 @@ impl SharedBatch<'_> {
                         conv.unpack(&total, target);
                     }
                     PackedLayer::Full(full) => {
-                        for (owner, letter) in self.place.all().zip(&mut letters) {
+                        for (owner, message) in self.place.all().zip(&mut messages) {
                             let own = self.full_numbers(full, owner);
-                            let numbers = take(letter, own.len());
+                            let numbers = take(message, own.len());
                             for (to, &from) in target[own].iter_mut().zip(numbers) {
                                 *to += f32::from_bits(from);
                             }
@@ -250,15 +252,18 @@ impl SharedBatch<'_> {
                 }
             }
         }
-        assert!(letters.iter().all(|letter| letter.is_empty()), "a letter of another length");
+        assert!(
+            messages.iter().all(|message| message.is_empty()),
+            "a message must have the length of this round"
+        );
     }
 }
 
-/// What a group says of one layer.
+/// What a group contributes to the gradient of one layer.
 #[derive(Default)]
-struct Says<'a> {
-    /// Its gradient, of a convolution.
+struct Contribution<'a> {
+    /// The gradient of a convolution.
     numbers: &'a [u32],
-    /// Its record, of a fully connected layer.
+    /// The record of a fully connected layer.
     record: crate::layer::full::FullRecord,
 }

@@ -1,7 +1,8 @@
-//! Spike trains as bits, and what a network is shown.
+//! Spike trains as bits, and the input of a network.
 //!
-//! One word of 64 channels per pixel and step: a forward pass walks the channels that fired, a backward pass
-//! needs no more than these bits, and a hundred steps of the paper's CIFAR-10 model fit in 3.4 MB.
+//! Spikes are stored in words of 64 channels for each pixel and step. The forward pass visits only
+//! the channels that fired, the backward pass needs nothing but these bits, and a hundred steps of
+//! the paper's CIFAR-10 model take 3.4 MB.
 
 /// Size of a layer's output or of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,19 +39,19 @@ pub struct Spikes {
 }
 
 impl Spikes {
-    /// Silence.
+    /// Silent spike trains.
     pub fn new(pixels: usize, steps: usize, channels: usize) -> Self {
         Spikes { pixels, steps, channels, bits: vec![0; pixels * steps * channels.div_ceil(64)] }
     }
 
-    /// Makes this a silent train of the given size, keeping the allocation where it is large enough.
+    /// Turns this into silent spike trains of the given size. The allocation is reused if it is large enough.
     pub fn reset(&mut self, pixels: usize, steps: usize, channels: usize) {
         (self.pixels, self.steps, self.channels) = (pixels, steps, channels);
         self.bits.clear();
         self.bits.resize(pixels * steps * channels.div_ceil(64), 0);
     }
 
-    /// Makes this a train of the given size whose words hold anything, for a caller that writes them all.
+    /// Changes the size and leaves the words unspecified, for a caller that writes all of them.
     pub(crate) fn reshape(&mut self, pixels: usize, steps: usize, channels: usize) {
         (self.pixels, self.steps, self.channels) = (pixels, steps, channels);
         self.bits.resize(pixels * steps * channels.div_ceil(64), 0);
@@ -81,7 +82,7 @@ impl Spikes {
         &self.bits
     }
 
-    /// All words, to be written. The caller keeps the bits past the last channel zero.
+    /// All words, for writing. The bits past the last channel must stay zero.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.bits
     }
@@ -99,7 +100,7 @@ impl Spikes {
         self.at(pixel, step)[channel / 64] >> (channel % 64) & 1 == 1
     }
 
-    /// Lets a neuron fire at a step.
+    /// Makes a neuron fire at a step.
     pub fn set(&mut self, pixel: usize, step: usize, channel: usize) {
         debug_assert!(channel < self.channels);
         let words = self.words_per_step();
@@ -113,16 +114,16 @@ impl Spikes {
     }
 }
 
-/// What a network is shown: ternary spikes, or real values where noise was added to the spikes.
+/// The input of a network: ternary spikes, or real values if noise was added to the spikes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// Spikes of +1 and -1: channel `c` of the train is a positive spike of the image's channel `c`,
-    /// channel `C + c` a negative one (`C` = `shape.channels`). A neuron has at most one of the two at a
-    /// step.
+    /// Spikes of +1 and -1. Channel `c` of the spikes is a positive spike of the image's
+    /// channel `c`, and channel `C + c` is a negative one, with `C = shape.channels`. A neuron
+    /// has at most one of the two at a step.
     Ternary {
         /// Size of the image.
         shape: Shape,
-        /// The train, with `2 * shape.channels` channels.
+        /// The spikes, with `2 * shape.channels` channels.
         spikes: Spikes,
     },
     /// Real values, `[step][channel][row][column]`.
@@ -142,12 +143,17 @@ impl Input {
         Input::Ternary { shape, spikes: Spikes::new(shape.pixels(), steps, 2 * shape.channels) }
     }
 
-    /// The input of values `[step][channel][row][column]`: ternary if every value is -1, 0 or 1, else real.
+    /// Creates an input from values `[step][channel][row][column]`: ternary if every
+    /// value is -1, 0 or 1, otherwise real.
     ///
     /// # Panics
-    /// If `values` does not hold `steps * shape.neurons()` entries.
+    /// If `values` does not have `steps * shape.neurons()` entries.
     pub fn from_values(shape: Shape, steps: usize, values: &[f32]) -> Self {
-        assert_eq!(values.len(), steps * shape.neurons(), "values of another size");
+        assert_eq!(
+            values.len(),
+            steps * shape.neurons(),
+            "the values must have the size of the shape and the steps"
+        );
         if values.iter().any(|&x| x != 0.0 && x.abs() != 1.0) {
             return Input::Real { shape, steps, values: values.to_vec() };
         }
@@ -178,7 +184,7 @@ impl Input {
 
 #[cfg(test)]
 impl Spikes {
-    /// Spikes that each neuron fires with probability `rate` at each step.
+    /// Random spikes: each neuron fires with probability `rate` at each step.
     pub(crate) fn random(shape: Shape, steps: usize, rate: f32, seed: u64) -> Self {
         use crate::philox::{Purpose, Stream};
         let mut spikes = Spikes::new(shape.pixels(), steps, shape.channels);

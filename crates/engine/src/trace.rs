@@ -1,4 +1,4 @@
-//! What one image's forward pass leaves behind: enough for the backward pass and every measurement.
+//! The record of one image's forward pass, which is sufficient for the backward pass and all measurements.
 
 use crate::architecture::{Architecture, LayerKind};
 use crate::masks::Masks;
@@ -6,7 +6,7 @@ use crate::neuron::readout;
 use crate::spikes::{Input, Spikes};
 use std::sync::Arc;
 
-/// One image's forward pass.
+/// The record of one image's forward pass.
 #[derive(Debug, Clone)]
 pub struct Trace {
     pub(crate) architecture: Arc<Architecture>,
@@ -14,7 +14,7 @@ pub struct Trace {
     pub(crate) masks: Masks,
     /// Spikes of each hidden layer, before its mask.
     pub(crate) spikes: Vec<Spikes>,
-    /// Per hidden layer, the sum over the layer of the squared weighted input at each step.
+    /// For each hidden layer and step, the sum of the squared weighted inputs of its neurons.
     pub(crate) squares: Vec<Vec<f64>>,
     /// Weighted input of the output layer, `[step][class]`.
     pub(crate) signal: Vec<f32>,
@@ -35,12 +35,12 @@ impl Trace {
         }
     }
 
-    /// What the network was shown.
+    /// The input of the network.
     pub fn input(&self) -> &Input {
         &self.input
     }
 
-    /// The dropout masks that were in force.
+    /// The dropout masks that were applied.
     pub fn masks(&self) -> &Masks {
         &self.masks
     }
@@ -55,7 +55,7 @@ impl Trace {
         &self.prediction
     }
 
-    /// The predicted class: the largest prediction, the lowest index on a tie.
+    /// The predicted class: the one with the largest prediction, and the lowest index in case of a tie.
     pub fn class(&self) -> usize {
         readout::class(&self.prediction)
     }
@@ -81,7 +81,7 @@ impl Trace {
         &self.spikes[layer]
     }
 
-    /// Spikes of each neuron of hidden layer `layer`, `[channel][row][column]`.
+    /// Number of spikes of each neuron of hidden layer `layer`, `[channel][row][column]`.
     pub fn spike_counts(&self, layer: usize) -> Vec<u32> {
         let spikes = &self.spikes[layer];
         let (pixels, words) = (spikes.pixels(), spikes.words_per_step());
@@ -131,7 +131,8 @@ impl Trace {
         synops
     }
 
-    /// Per hidden layer (pools included) the time mean of the Euclidean norm of its weighted input.
+    /// For each hidden layer (pools included), the mean over time of the
+    /// Euclidean norm of its weighted input.
     pub fn weighted_input_norms(&self) -> Vec<f64> {
         let mean = |squares: &Vec<f64>| squares.iter().map(|s| s.sqrt()).sum::<f64>() / squares.len() as f64;
         self.squares.iter().map(mean).collect()

@@ -1,9 +1,9 @@
-//! The encoder and the noise: equal to their plain twin, and with the statistics they promise.
+//! The encoder and the noise agree with the reference implementation and have the documented statistics.
 //!
-//! Everything is seeded, so a test passes always or never; the bounds are those of a fresh draw, at 5
-//! standard errors or a chi-squared tail of 1e-6, so that another seed would pass too.
+//! All random numbers are seeded, so a test either always passes or always fails. The bounds are 5 standard
+//! errors or a chi-squared tail of 1e-6, so that tests would pass with another seed too.
 
-use leaklab_engine::encode::{Encoder, Encoding, encode, twin};
+use leaklab_engine::encode::{Encoder, Encoding, encode, reference};
 use leaklab_engine::noise::{Colour, Noise, NoiseSetting, SEVERITIES, Scenario};
 use leaklab_engine::philox::{Purpose, Stream, shuffle};
 use leaklab_engine::{Input, Isa, Shape};
@@ -58,11 +58,12 @@ fn coloured(colour: &str, sigma: f32) -> NoiseSetting {
     NoiseSetting::coloured(colour.parse().unwrap(), sigma).unwrap()
 }
 
-/// Odd sizes, more channels than a word holds, dirty buffers, every instruction set, noise and encoder.
+/// The cases include odd sizes, more channels than a word holds, used buffers, and
+/// every instruction set, noise and encoder.
 #[test]
-fn equals_the_plain_twin_everywhere() {
+fn equals_the_reference_implementation_everywhere() {
     let shapes = [(1, 1, 1, 1), (3, 5, 7, 13), (1, 8, 8, 20), (6, 4, 4, 6), (33, 3, 6, 5), (3, 16, 16, 8)];
-    let mut dirty = Input::Real { shape: SHAPE, steps: 1, values: vec![f32::NAN; 9] };
+    let mut used = Input::Real { shape: SHAPE, steps: 1, values: vec![f32::NAN; 9] };
     for (channels, height, width, time_steps) in shapes {
         let shape = Shape { channels, height, width };
         let mut image = image(shape, 3);
@@ -75,9 +76,9 @@ fn equals_the_plain_twin_everywhere() {
             for noise in all_settings() {
                 for isa in Isa::available() {
                     let encoding = Encoding { encoder, time_steps, noise, isa };
-                    encode(&image, shape, &encoding, 1 << 33 | 7, 2, 11, &mut dirty);
-                    let expected = twin::encode(&image, shape, &encoding, 1 << 33 | 7, 2, 11);
-                    assert!(dirty == expected, "{shape:?} {encoding:?}");
+                    encode(&image, shape, &encoding, 1 << 33 | 7, 2, 11, &mut used);
+                    let expected = reference::encode(&image, shape, &encoding, 1 << 33 | 7, 2, 11);
+                    assert!(used == expected, "{shape:?} {encoding:?}");
                 }
             }
         }
@@ -97,7 +98,7 @@ fn severity_zero_is_exactly_clean() {
     }
 }
 
-/// The same spikes in whatever order, on however many threads and in whatever buffer they are made.
+/// The spikes do not depend on the order, the number of threads or the buffer in which they are generated.
 #[test]
 fn spikes_depend_on_nothing_else() {
     for setting in ["white", "3", "frozen", "blue"].map(|colour| coloured(colour, 0.3)) {
@@ -133,14 +134,14 @@ fn depend_on_nothing_else(setting: NoiseSetting) {
     }
 }
 
-/// Chi-squared limit with tail 1e-6, by Wilson and Hilferty.
+/// Chi-squared limit for a tail of 1e-6, by the approximation of Wilson and Hilferty.
 fn limit(degrees: f64) -> f64 {
     let h = 2.0 / (9.0 * degrees);
     degrees * (1.0 - h + 4.753 * h.sqrt()).powi(3)
 }
 
-/// Rate and sign: for every pixel value, the count of spikes is binomial with `p = |x|` and all have x's
-/// sign.
+/// For every pixel value `x`, the number of spikes is binomial with
+/// `p = |x|`, and all spikes have the sign of `x`.
 #[test]
 fn rate_and_sign() {
     let (time_steps, shape) = (2000, Shape { channels: 1, height: 8, width: 32 });
@@ -167,8 +168,8 @@ fn rate_and_sign() {
     }
 }
 
-/// Chi-squared of the 2x2 tables "fired here, fired there" of many pairs of neuron-steps with rate 1/2; one
-/// degree of freedom each.
+/// Chi-squared of the 2x2 tables "first fired, second fired" for many pairs of neurons and steps with
+/// rate 1/2, with one degree of freedom each.
 fn independence(pairs: impl Iterator<Item = Vec<(bool, bool)>>) -> (f64, f64) {
     pairs.fold((0.0, 0.0), |(chi, degrees), pairs| {
         let mut table = [0.0f64; 4];
@@ -216,7 +217,7 @@ fn independent_between_steps_pixels_and_samples() {
     }
 }
 
-/// Mean and variance of the noise added to the spikes, and that it is no function of the spikes.
+/// The noise that is added to the spikes has the right mean and variance, and does not depend on the spikes.
 #[test]
 fn added_noise_has_its_mean_and_variance() {
     let image = image(SHAPE, 8);
@@ -235,7 +236,7 @@ fn added_noise_has_its_mean_and_variance() {
         let square = xi.iter().map(|x| x * x).sum::<f64>() / n;
         let with_spikes = xi.iter().zip(&clean).map(|(x, s)| x * f64::from(*s)).sum::<f64>() / n;
         assert!(mean.abs() < 5.0 * (variance / n).sqrt(), "{noise} mean {mean}");
-        // A spike of 1 plus noise is rounded in single precision, by 2^-24 of its size at most.
+        // A spike of 1 plus noise is rounded to single precision, by at most 2^-24 of its size.
         let error = 5.0 * ((fourth - variance * variance).max(0.0) / n).sqrt() + 1e-6;
         assert!((square - variance).abs() < error, "{noise} variance {square}");
         assert!(with_spikes.abs() < 5.0 * (variance / n).sqrt(), "{noise} and spikes {with_spikes}");
@@ -244,7 +245,7 @@ fn added_noise_has_its_mean_and_variance() {
     }
 }
 
-/// Noise on a pixel of 0: it fires with `E min(|xi|, 1)`, either sign as often.
+/// With noise, a pixel of 0 fires with probability `E min(|xi|, 1)`, equally often with either sign.
 #[test]
 fn pixel_noise_fires_as_often_as_it_should() {
     let image = vec![0.0; SHAPE.neurons()];
@@ -262,7 +263,7 @@ fn pixel_noise_fires_as_often_as_it_should() {
 }
 
 #[test]
-fn device_noises_do_what_they_say() {
+fn device_noises_have_the_documented_effects() {
     let image = image(SHAPE, 2);
     let spikes = |noise, scenario, level, sample| {
         let setting = NoiseSetting::new(noise, scenario, level).unwrap();
@@ -283,7 +284,8 @@ fn device_noises_do_what_they_say() {
         assert!(of(&moved).abs() <= of(&clean).abs() && of(&moved) * of(&clean) >= 0.0);
     }
 
-    // At most 1,024 pixels change, all channels of one together; the constant ones are counted.
+    // Of the 1,024 pixels some change, all channels of a pixel together.
+    // Those with a constant value are counted.
     let fixed = |values: &[f32], pixel: usize, value: f32| {
         (0..3).all(|c| values.iter().skip(c * 1024 + pixel).step_by(3072).all(|&s| s == value))
     };
@@ -296,11 +298,15 @@ fn device_noises_do_what_they_say() {
     assert!(near(fraction(&stuck, 0.0), 0.2));
 
     let places = |values: &[f32]| (0..1024).filter(|&p| fixed(values, p, 1.0)).collect::<Vec<_>>();
-    assert_eq!(places(&stuck), places(&spikes(Noise::StuckPixel, Scenario::Pixel, 0.4, 9)), "one device");
+    assert_eq!(
+        places(&stuck),
+        places(&spikes(Noise::StuckPixel, Scenario::Pixel, 0.4, 9)),
+        "the same device for every image"
+    );
     assert_ne!(places(&salted), places(&spikes(Noise::SaltAndPepper, Scenario::Pixel, 0.4, 9)));
 }
 
-/// White noise by its colour is `gaussian/pixel`, bit for bit, and level 0 of any colour is clean.
+/// Noise with the colour white is bit-identical to `gaussian/pixel`, and level 0 of any colour is clean.
 #[test]
 fn white_is_gaussian_on_pixels() {
     let image = image(SHAPE, 2);
@@ -315,10 +321,10 @@ fn white_is_gaussian_on_pixels() {
     }
 }
 
-/// Mean, variance at every step and correlation between any two steps are those of the definition.
+/// The mean, the variance at every step and the correlation between any two steps agree with the definition.
 ///
-/// Over `m` independent pixels, the mean product of two standard normals of correlation r has the variance
-/// `(1 + r^2)/m`, which is at most `2/m`; five standard errors of that.
+/// Over `m` independent pixels, the mean product of two standard normals with correlation r has the variance
+/// `(1 + r^2)/m`, which is at most `2/m`. The bound is five standard errors.
 #[test]
 fn coloured_noise_has_its_autocorrelation() {
     const STEPS: usize = 12;
@@ -329,7 +335,7 @@ fn coloured_noise_has_its_autocorrelation() {
         let mut products = [[0.0; STEPS]; STEPS];
         let mut sums = [0.0; STEPS];
         for pixel in 0..PIXELS {
-            let train = twin::gaussian_train(setting, STEPS, 5, 1, 9, pixel);
+            let train = reference::gaussian_train(setting, STEPS, 5, 1, 9, pixel);
             let x: Vec<f64> = train.iter().map(|&x| f64::from(x) / f64::from(sigma)).collect();
             for a in 0..STEPS {
                 sums[a] += x[a];

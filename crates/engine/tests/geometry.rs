@@ -1,7 +1,7 @@
-//! Images of the sizes that networks are trained on, against the dense twin: frames that fill a tile alone,
-//! frames walked in two windows, several tiles of time of which the last is short, blocks of input channels
-//! and chunks of output channels that are not full, and images so tall that their positions need more than
-//! sixteen bits.
+//! Compares networks with the dense reference implementation for images of the sizes that networks are
+//! trained on. The cases include frames that fill a tile alone, frames that are processed in two windows,
+//! several tiles of time of which the last is shorter, blocks of input channels and chunks of output channels
+//! that are not full, and images so tall that their positions need more than sixteen bits.
 
 mod dense;
 
@@ -21,7 +21,7 @@ const CASE: Case = Case {
     bias: 0.06,
 };
 
-/// Runs a case in which every hidden layer must be alive and none fire at every chance.
+/// Runs a case. Every hidden layer must fire, but none at almost every neuron and step.
 fn check(number: u32, case: Case) {
     let shares = agree(&case, &mut Draw::new(number), &Scratch::default());
     println!("{}: {shares:.3?}", case.notation);
@@ -30,21 +30,21 @@ fn check(number: u32, case: Case) {
 
 #[test]
 fn images_of_28x28() {
-    // One step of 28x28 a tile; six of 14x14, so that eight are a tile and a part.
+    // A tile has one step of 28x28 pixels, or six of 14x14, so that eight steps are a tile and a part.
     let notation = "1x28x28-70C3-130C3-2P-20C3-40FC-10o";
     check(100, Case { notation, tau: 20.0, mixed: true, samples: 2, ..CASE });
 }
 
 #[test]
 fn images_of_32x32() {
-    // Four steps of 16x16 a tile: three tiles and a part.
+    // A tile has four steps of 16x16 pixels, so that thirteen steps are three tiles and a part.
     let notation = "32x32-20C3-2P-70C3-130C3-2P-70C3-10o";
     check(101, Case { notation, steps: 13, dropout: true, ..CASE });
 }
 
 #[test]
 fn images_of_64x64() {
-    // Two windows in the first two layers.
+    // The first two layers have two windows.
     let notation = "2x64x64-70C3-24C3-2P-130C3-2P-2P-33FC-10o";
     check(102, Case { notation, steps: 8, rate: 0.4, tau: 30.0, bias: 0.09, ..CASE });
 }
@@ -57,13 +57,13 @@ fn images_of_40x96() {
 
 #[test]
 fn small_images_for_a_long_time() {
-    // Sixteen pixels of 4x4 for 56 steps a tile; one neuron for 350.
+    // A tile has 56 steps of 4x4 pixels, or 350 steps of one neuron.
     let notation = "2x9x9-70C3-2P-130C3-2P-70FC-130FC-10o";
     check(104, Case { notation, steps: 400, tau: 100.0, rate: 0.1, bias: 0.04, ..CASE });
 }
 
-/// The last of these positions is past 65,535, which sixteen bits once could not count to: spikes were right
-/// and gradients were not.
+/// The frames of these images have more positions than sixteen bits can number. In an earlier version, the
+/// spikes of such images were right and their gradients wrong.
 #[test]
 fn images_with_more_positions_than_sixteen_bits_number() {
     for (number, notation) in [

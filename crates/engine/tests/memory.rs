@@ -1,13 +1,13 @@
-//! Networks small enough for Miri, which sees every read and write out of bounds or of the wrong kind:
-//! together they reach all code that indexes without a check.
+//! Networks that are small enough for Miri, which detects every invalid read and write. Together they reach
+//! all code that indexes without a bounds check.
 //!
 //! ```sh
-//! MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks" cargo +nightly miri test -p leaklab-engine --test
-//! memory
+//! MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks" \
+//!     cargo +nightly miri test -p leaklab-engine --test memory
 //! ```
 //!
-//! Miri has none of the vector instructions, so it is the portable kernels that it runs; the others are the
-//! same code compiled for other registers. The two flags are for the thread pool, which outlives the test.
+//! Miri does not support the vector instructions, so it runs the portable kernels; the others are the same
+//! code, compiled for other registers. The two flags are needed for the thread pool, which outlives the test.
 
 mod dense;
 
@@ -30,9 +30,9 @@ fn tiny_networks_stay_within_bounds() {
         bias: 0.3,
     };
     for (number, case) in [
-        // Codes of columns, a pool, an odd row that it drops; merged lists of one block.
+        // Codes of columns, a pool that ignores an odd row, and merged lists of one block.
         Case { notation: "1x3x2-3C3-2C3-2P-2o", ..case },
-        // Lists from the first layer on, chunks of one and of two vectors, fully connected layers, masks.
+        // Lists from the first layer on, chunks of one and of two vectors, fully connected layers, and masks.
         Case { notation: "4x1x2-17C3-2C3-3FC-2o", dropout: true, ..case },
         // Two blocks of input channels.
         Case { notation: "65x1x2-1C3-1o", steps: 2, ..case },

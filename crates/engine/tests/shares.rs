@@ -1,4 +1,4 @@
-//! A batch that several processes share has the bits of a batch that one process runs.
+//! The results of a batch that several processes share are bit-identical to those of a single process.
 
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::{
@@ -7,7 +7,7 @@ use leaklab_engine::{
 };
 
 const STEPS: usize = 12;
-/// Nineteen groups, the last of three samples: more than are summed at once.
+/// Nineteen groups, the last of which has three samples; this is more than are summed together.
 const SAMPLES: usize = 75;
 
 struct Case {
@@ -38,7 +38,7 @@ impl Case {
         i % 5
     }
 
-    /// Gradient and predictions of one process.
+    /// Gradient and predictions of a single process.
     fn alone(&self) -> (Vec<u32>, Vec<Vec<f32>>) {
         let mut gradients = vec![0.0; self.packed.architecture().parameter_count()];
         let predictions = train_batch(
@@ -54,7 +54,7 @@ impl Case {
         (bits(&gradients), predictions.unwrap())
     }
 
-    /// The same of several processes with `threads` threads in all, one after the other.
+    /// The same for several processes, run one after the other, with `threads` threads in total.
     fn shared(&self, ranks: usize, threads: usize) -> (Vec<u32>, Vec<Vec<f32>>) {
         let batch = |rank| SharedBatch {
             packed: &self.packed,
@@ -68,14 +68,14 @@ impl Case {
         let mut gradients = vec![vec![0.0; self.packed.architecture().parameter_count()]; ranks];
         let mut predictions = Vec::new();
         for round in 0..batch(0).rounds() {
-            let mut letters = Vec::new();
+            let mut messages = Vec::new();
             for rank in 0..ranks {
                 let prepare = |i: usize, input: &mut Input, masks: &mut Masks| self.prepare(i, input, masks);
                 let (own, sent) = batch(rank).run(round, &scratch, prepare, predict).unwrap();
                 predictions.extend(own);
-                letters.push(sent);
+                messages.push(sent);
             }
-            let received = |rank: usize| letters.iter().map(|sent| sent[rank].clone()).collect::<Vec<_>>();
+            let received = |rank: usize| messages.iter().map(|sent| sent[rank].clone()).collect::<Vec<_>>();
             let sums: Vec<_> = (0..ranks).map(|rank| batch(rank).sum(round, &received(rank))).collect();
             for (rank, gradients) in gradients.iter_mut().enumerate() {
                 batch(rank).add(round, &sums, gradients);
@@ -101,8 +101,12 @@ fn results_do_not_depend_on_processes() {
     for (notation, real) in networks.iter().flat_map(|n| [(n, false), (n, true)]) {
         let case = Case::new(notation, real);
         let alone = case.alone();
-        assert!(alone.0.iter().filter(|&&bits| bits != 0).count() > 50, "{notation}: hardly a gradient");
-        // One and two waves in a round, processes without a group, and processes without a weight.
+        assert!(
+            alone.0.iter().filter(|&&bits| bits != 0).count() > 50,
+            "{notation}: almost all gradients are zero"
+        );
+        // The cases include one and two waves in a round, processes without a
+        // group, and processes without a weight.
         for (ranks, threads) in [(1, 1), (2, 2), (3, 3), (3, 6), (5, 17), (16, 16), (25, 50)] {
             let shared = case.shared(ranks, threads);
             assert!(shared == alone, "{notation}, real input {real}: {ranks} processes, {threads} threads");

@@ -1,4 +1,4 @@
-//! Accuracy of a trained run at every level of the severity table: how the default levels are judged.
+//! Prints the accuracy of a trained run at every level of the severity table, to choose the default levels.
 //!
 //!     cargo run --release -p leaklab-lab --example noise_levels -- RUN [IMAGES]
 

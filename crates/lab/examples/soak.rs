@@ -1,8 +1,8 @@
-//! Trains, evaluates and analyses a small network again and again in one process, and watches its memory.
+//! Trains, evaluates and analyses a small network repeatedly in one process, and measures its memory.
 //!
-//! `soak MINUTES`: prints the resident memory of every minute, and fails if it is not flat within 5 % after
-//! the first sixth of the time (ten minutes of an hour). What is small in one run would show here if it stayed
-//! behind. Linux only.
+//! `soak MINUTES` prints the highest resident memory of each sixtieth of the time, and fails if it varies by
+//! more than 5 % after the first sixth (ten minutes of an hour). A memory leak that is small in one run
+//! becomes visible here. Linux only.
 
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::analysis::{Analysis, Options, analyse};
@@ -37,7 +37,7 @@ fn resident() -> Result<u64, Box<dyn Error>> {
     Ok(1024 * line.trim().trim_end_matches("kB").trim().parse::<u64>()?)
 }
 
-/// One round: a new run, its evaluation, its analyses; nothing of it stays on disk.
+/// One round: trains a new run, evaluates and analyses it, and removes it from the disk.
 fn round(folder: &Path, seed: u64) -> Result<(), Box<dyn Error>> {
     let mut settings = Settings::default();
     for setting in SETTINGS {
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (least, most) = (later.iter().min().copied().unwrap_or(0), later.iter().max().copied().unwrap_or(0));
     let change = (most - least) as f64 / least.max(1) as f64;
     println!(
-        "{} rounds in {minutes} min; after the first sixth {:.2} to {:.2} MB, which is {:.1} %",
+        "{} rounds in {minutes} min; after the first sixth {:.2} to {:.2} MB, a change of {:.1} %",
         rounds.load(Ordering::Relaxed),
         least as f64 / 1e6,
         most as f64 / 1e6,

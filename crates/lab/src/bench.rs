@@ -1,9 +1,10 @@
-//! How fast this machine runs a network, beside the fastest it could add at all.
+//! Measures how fast this machine runs a network, relative to the load ceiling: the highest rate of additions
+//! that it can reach.
 //!
-//! Every figure of one report comes from one run, so that ratios mean something on a busy machine; times are
-//! medians with their range. An operation is one synaptic operation in one pass: inference does each once,
-//! training three times (forward, gradient of the spikes, gradient of the weights; the first layer's input
-//! needs no gradient).
+//! All figures of a report come from one run, so that their ratios are meaningful on a busy machine; times
+//! are medians with their range. An operation is one synaptic operation in one pass: inference does each
+//! once, training three times (forward pass, gradient of the spikes, gradient of the weights; the input of
+//! the first layer needs no gradient).
 
 use crate::calibrate::{CalibrationError, rates, scale_to_rates};
 use crate::evaluate::Inputs;
@@ -18,20 +19,20 @@ use leaklab_engine::{
 use serde::Serialize;
 use std::time::Instant;
 
-/// What to time.
+/// What is measured.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Time steps.
     pub time_steps: usize,
     /// Images of a mini-batch.
     pub batch: usize,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Measurements of each kind.
+    /// Number of measurements of each kind.
     pub repeats: usize,
     /// Instruction set.
     pub isa: Isa,
-    /// Share of neurons dropped in training.
+    /// Fraction of neurons dropped in training.
     pub dropout: f32,
     /// Whether to time training too.
     pub train: bool,
@@ -42,11 +43,11 @@ pub struct Settings {
 pub struct Timing {
     /// Median wall time per image.
     pub seconds_per_image: f64,
-    /// Shortest and longest.
+    /// Shortest and longest wall time per image.
     pub seconds_per_image_range: [f64; 2],
     /// Synaptic operations per second, over all threads.
     pub operations_per_second: f64,
-    /// Of the machine's load ceiling.
+    /// Operations per second, relative to the load ceiling of the machine.
     pub fraction_of_ceiling: f64,
 }
 
@@ -59,36 +60,36 @@ pub struct LayerRate {
     pub spike_rate: f64,
 }
 
-/// What was measured, and on what.
+/// The measurements and their settings.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The network's notation.
     pub network: String,
-    /// Time constant in steps; `inf` for none.
+    /// Time constant in steps; `inf` for no leak.
     pub tau: String,
     /// Time steps.
     pub time_steps: usize,
     /// Images of a mini-batch.
     pub batch: usize,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
     /// Instruction set.
     pub isa: String,
-    /// The processor, where the system tells.
+    /// The processor, if the system reports it.
     pub processor: Option<String>,
-    /// Forward, backward and optimiser.
+    /// Training: forward pass, backward pass and optimiser.
     pub train: Option<Timing>,
-    /// Forward.
+    /// Inference: forward pass only.
     pub infer: Timing,
-    /// Encoding one image, on one thread.
+    /// Time to encode one image, on one thread.
     pub encode_seconds_per_image: f64,
-    /// Per hidden layer.
+    /// Spike rate of each hidden layer.
     pub spike_rate: Vec<LayerRate>,
-    /// Mean over the batch.
+    /// Synaptic operations per image, mean over the batch.
     pub synops_per_image: f64,
-    /// Additions per second that the threads reach together when each needs one load from the nearest cache.
+    /// The load ceiling: additions per second of all threads together, each with one load from the L1 cache.
     pub ceiling_operations_per_second: f64,
-    /// Most memory the process has held, where the system tells.
+    /// Peak memory of the process, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
 }
 
@@ -101,20 +102,21 @@ pub enum BenchError {
     /// The input is not valid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The weights cannot be scaled to the wanted spike rate.
+    /// The weights cannot be scaled to the target spike rate.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// The thread pool could not be made.
+    /// The thread pool could not be created.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// Threads asked for.
+        /// The requested number of threads.
         threads: usize,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
 }
 
-/// Smooth random pictures with values in [-1, 1], whose mean magnitude is that of normalised photographs.
+/// Smooth random images with values in [-1, 1], whose root mean square is about that of normalised
+/// photographs.
 pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
     let shape = architecture.input();
     let waves = 24;
@@ -146,7 +148,7 @@ pub fn pictures(architecture: &Architecture, count: usize) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// Shows pictures through the encoder.
+/// A function that encodes image `i` into an input.
 fn encoded(images: &[Vec<f32>], shape: Shape, steps: usize) -> impl Fn(usize, &mut Input) + Sync + '_ {
     move |i, input| encode(&images[i], shape, &Encoding::clean(steps), 0, 0, i as u32, input)
 }
@@ -175,7 +177,8 @@ fn median_timing(mut seconds: Vec<f64>, operations: f64, ceiling: f64) -> Timing
 /// Additions per second of all threads together.
 fn ceiling(isa: Isa, threads: usize) -> f64 {
     let one = || {
-        // A few milliseconds each; the best of several, since anything else on the machine only slows it.
+        // Each trial takes a few milliseconds. The best of several counts, since other processes can only
+        // slow it down.
         let trial = |_| {
             let start = Instant::now();
             let (operations, sum) = add_random_rows(isa, 400);
@@ -190,8 +193,8 @@ fn ceiling(isa: Isa, threads: usize) -> f64 {
     })
 }
 
-/// Times inference and training of `network` on `images` (used in turn; synthetic pictures if there are
-/// none).
+/// Measures inference and training of `network` on `images`, which are used in turn. If there are none,
+/// synthetic images are used.
 pub fn run(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Result<Report, BenchError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)
@@ -255,7 +258,7 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
                 |_, t| t.class(),
                 &mut gradients,
             )?;
-            // A learning rate of zero does all the work and leaves the activity as it is.
+            // With a learning rate of zero, all the work is done and the activity does not change.
             optimiser.step(&mut network.weights, &gradients, &mut state, 0.0);
             if repeat > 0 {
                 training.push(start.elapsed().as_secs_f64() / batch as f64);
@@ -305,7 +308,7 @@ fn system_line(path: &str, key: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Most memory this process has held.
+/// Peak memory of this process.
 pub fn peak_rss() -> Option<u64> {
     let text = system_line("/proc/self/status", "VmHWM")?;
     text.strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)

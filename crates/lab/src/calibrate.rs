@@ -1,34 +1,34 @@
-//! Weights scaled layer by layer until each hidden layer fires at a wanted rate.
+//! Scales weights layer by layer until each hidden layer fires at its target rate.
 
 use crate::evaluate::Inputs;
 use leaklab_engine::{
     Architecture, Input, InputError, Isa, LayerKind, Network, NetworkError, Packed, Scratch, infer,
 };
 
-/// Trials per layer.
+/// Number of trials per layer.
 const TRIALS: usize = 24;
-/// Relative error of the rate at which the search ends.
+/// The search ends when the relative error of the rate is below this.
 const CLOSE: f64 = 0.01;
-/// Relative error of the rate at which it counts as failed.
+/// The search has failed if the relative error of the rate is above this after all trials.
 const FAR: f64 = 0.1;
 
 /// Why weights could not be scaled.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
-    /// The network is none.
+    /// The network is not valid.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The images do not fit it.
+    /// The images do not fit the network.
     #[error(transparent)]
     Input(#[from] InputError),
     /// The rate cannot be reached.
     #[error(
-        "no scale of the weights of '{layer}' gives a spike rate of {wanted}; the nearest found was {found:.4}"
+        "no scale of the weights of '{layer}' gives a spike rate of {wanted}; the nearest rate was {found:.4}"
     )]
     Unreached {
         /// Name of the layer.
         layer: String,
-        /// The wanted rate.
+        /// The target rate.
         wanted: f64,
         /// The nearest rate that was found.
         found: f64,
@@ -53,8 +53,9 @@ pub fn rates(
     Ok(neurons.enumerate().map(rate).collect())
 }
 
-/// Scales the weights of every hidden conv and fully connected layer, from the first on, until it fires at
-/// its rate of `wanted`, which has one for each hidden layer. Layers whose rate should be 0 stay as they are.
+/// Scales the weights of every hidden conv and fully connected layer, from the first to the last, until it
+/// fires at its target rate. `wanted` has a rate for each hidden layer; a layer with a target of 0 is not
+/// changed.
 pub fn scale_to_rates(
     network: &mut Network,
     wanted: &[f64],
@@ -68,10 +69,10 @@ pub fn scale_to_rates(
         if wanted <= 0.0 {
             continue;
         }
-        // Layers above do not matter for this one: a network cut off here runs faster.
+        // Later layers do not influence this one, and a network that ends here runs faster.
         let notation = network.architecture.to_string();
-        let kept: Vec<&str> = notation.split('-').take(index + 2).collect();
-        let cut = Architecture::parse(&format!("{}-1o", kept.join("-"))).expect("a prefix is a network");
+        let prefix: Vec<&str> = notation.split('-').take(index + 2).collect();
+        let cut = Architecture::parse(&format!("{}-1o", prefix.join("-"))).expect("a prefix is a network");
         let mut leak = network.leak().clone();
         leak.layer_tau.retain(|name, _| cut.hidden().iter().any(|layer| layer.name == *name));
         let parameter = network.architecture.parameters()[parameter].clone();

@@ -1,4 +1,4 @@
-//! How good a network is on a set of images, clean or under noise, and how busy its layers are meanwhile.
+//! Evaluates a network on a set of images, clean or with noise: accuracy, error and activity of its layers.
 
 use crate::analysis::statistics::{self, Estimate};
 use crate::data::present;
@@ -8,8 +8,8 @@ use leaklab_record::metrics::LayerEpoch;
 use rayon::ThreadPool;
 use std::ops::Range;
 
-/// The epoch that evaluation encodes with. Training counts from 1, so no spike of an evaluation was trained
-/// on, and every evaluation of an image with one seed sees the same spikes.
+/// The epoch with which evaluations encode images. Training epochs are counted from 1, so an evaluation never
+/// uses input spikes of the training, and all evaluations of an image with the same seed use the same spikes.
 pub const EVALUATION_EPOCH: u32 = 0;
 
 /// Images between two reports of progress.
@@ -18,9 +18,9 @@ const CHUNK: usize = 256;
 /// What was measured on a set of images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Images shown.
+    /// Number of images.
     pub images: u64,
-    /// Those classified correctly.
+    /// Number of images classified correctly.
     pub correct: u64,
     /// Mean over images of the sum over outputs of (p - onehot)^2.
     pub sse: f64,
@@ -28,23 +28,23 @@ pub struct Evaluation {
     pub spike_rate: f64,
     /// Synaptic operations per image over all layers.
     pub synops: f64,
-    /// Layer by layer.
+    /// Measurements of each layer.
     pub layers: Vec<LayerEpoch>,
 }
 
 impl Evaluation {
-    /// Fraction classified correctly.
+    /// Fraction of images classified correctly.
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.images as f64
     }
 
-    /// The accuracy with its interval (Wilson, 95 %).
+    /// The accuracy with its 95 % interval (Wilson).
     pub fn interval(&self) -> Estimate {
         let nothing = Estimate { mean: 0.0, low: 0.0, high: 1.0 };
         statistics::wilson(self.correct as f64, self.images).unwrap_or(nothing)
     }
 
-    /// The evaluation for programs: the program's `--json` and Python's dict.
+    /// The evaluation as JSON, for `--json` and for Python's dict.
     pub fn object(&self, epoch: u64, condition: &str) -> serde_json::Value {
         let interval = self.interval();
         serde_json::json!({
@@ -63,7 +63,7 @@ impl Evaluation {
     }
 }
 
-/// What one image gave.
+/// The measurements of one image.
 pub(crate) struct Measured {
     correct: bool,
     sse: f64,
@@ -83,18 +83,18 @@ impl Measured {
         }
     }
 
-    /// How many numbers of each kind there are: spikes, synaptic operations, norms.
+    /// The number of values of each kind: spikes, synaptic operations, norms.
     fn sizes(architecture: &Architecture) -> [usize; 3] {
         let hidden = architecture.hidden().len();
         [hidden, architecture.parameters().len(), hidden]
     }
 
-    /// How many numbers it is.
+    /// The length of [`Measured::numbers`].
     pub(crate) fn numbers_of(architecture: &Architecture) -> usize {
         2 + Self::sizes(architecture).iter().sum::<usize>()
     }
 
-    /// It as numbers that another process can read.
+    /// The measurements as numbers that can be sent to another process.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let mut numbers = vec![u64::from(self.correct), self.sse.to_bits()];
         numbers.extend(self.spikes.iter().chain(&self.synops));
@@ -102,7 +102,7 @@ impl Measured {
         numbers
     }
 
-    /// What [`Measured::numbers`] wrote.
+    /// The inverse of [`Measured::numbers`].
     pub(crate) fn from_numbers(architecture: &Architecture, numbers: &[u64]) -> Self {
         let [spikes, synops, _] = Self::sizes(architecture);
         let (first, rest) = numbers.split_at(2);
@@ -118,7 +118,7 @@ impl Measured {
     }
 }
 
-/// What images of a split give, in order.
+/// Measures images of a split, in order.
 pub(crate) fn measure(
     packed: &Packed,
     presentation: &Presentation,
@@ -136,9 +136,9 @@ pub(crate) fn measure(
     pool.install(|| infer(packed, steps, images.len(), scratch, show, measure))
 }
 
-/// Shows every image of `split` to the network. `progress` is told how many are done and answers whether to
-/// go on; if not, the result is `None`. Sums are taken in the order of the images, whatever the number of
-/// threads.
+/// Presents every image of `split` to the network. `progress` is called with the number of images done, and
+/// returns whether to continue; if not, the result is `None`. Sums are computed in the order of the images,
+/// whatever the number of threads.
 pub fn evaluate(
     packed: &Packed,
     architecture: &Architecture,
@@ -154,17 +154,17 @@ pub fn evaluate(
     evaluate_inputs(packed, architecture, &inputs, |i| split.label(i), pool, progress)
 }
 
-/// What a network is shown, one input after the other.
+/// A sequence of inputs for a network.
 pub struct Inputs<S> {
-    /// How many.
+    /// Number of inputs.
     pub count: usize,
-    /// Time steps of each.
+    /// Time steps of each input.
     pub steps: usize,
-    /// Writes the input of an index.
+    /// Writes the input with an index.
     pub show: S,
 }
 
-/// The same for any inputs; `label` gives the class of an index.
+/// [`evaluate`] for any inputs; `label` returns the class of an index.
 pub fn evaluate_inputs(
     packed: &Packed,
     architecture: &Architecture,
@@ -184,7 +184,8 @@ pub fn evaluate_inputs(
     evaluate_measured(architecture, inputs.count, inputs.steps, measure, progress)
 }
 
-/// The same for images that are measured elsewhere; `measure` gives a range of them, in order.
+/// [`evaluate`] for images that are measured elsewhere; `measure` returns the measurements of a range, in
+/// order.
 pub(crate) fn evaluate_measured<E>(
     architecture: &Architecture,
     count: usize,

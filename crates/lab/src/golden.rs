@@ -1,6 +1,6 @@
-//! Reference cases: complete networks with every value they must give, made by an independent program in
-//! double precision. Thirteen of them are embedded, so that any machine can check its engine with `leaklab
-//! selftest`.
+//! Reference cases: complete networks with all values that they must produce, computed by an independent
+//! program in double precision. Thirteen of them are embedded, so that the engine can be checked on any
+//! machine with `leaklab selftest`.
 
 use leaklab_engine::{
     Architecture, Gradient, Input, InputError, Isa, Leak, Masks, Network, Packed, Scratch, Tau, Trace, infer,
@@ -34,7 +34,7 @@ pub const EMBEDDED: [(&str, &[u8]); 13] = embedded![
     "leak_readout_only",
 ];
 
-/// Largest relative differences that a correct float32 engine may show.
+/// Largest relative differences allowed for a correct float32 engine.
 const PREDICTION: f64 = 1e-5;
 const LOSS: f64 = 1e-5;
 const GRADIENT: f64 = 1e-4;
@@ -63,7 +63,7 @@ struct Settings {
     synops_per_image: Option<Vec<f64>>,
 }
 
-/// A time constant as JSON has it: a number, or "inf".
+/// A time constant in JSON: a number or "inf".
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Steps {
@@ -92,7 +92,7 @@ impl Settings {
     }
 }
 
-/// A network, what it is shown and what it must give.
+/// A network, its input and its expected results.
 pub struct Case {
     name: String,
     settings: Settings,
@@ -107,32 +107,32 @@ pub struct Case {
     gradients: Vec<(String, Vec<f64>)>,
 }
 
-/// Largest difference of each kind, relative as the tolerances are.
+/// Largest differences of each kind, as compared with the tolerances.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Agreement {
-    /// Of predictions, relative to the largest.
+    /// Difference of the predictions, relative to the largest prediction.
     pub prediction: f64,
-    /// Of the loss.
+    /// Relative difference of the loss.
     pub loss: f64,
-    /// Of gradients, relative to the tensor's largest entry.
+    /// Difference of the gradients, relative to the largest entry of the tensor.
     pub gradient: f64,
-    /// Of weighted-input norms.
+    /// Difference of the weighted-input norms, relative to the largest norm.
     pub norm: f64,
-    /// Neurons whose spike count differs.
+    /// Number of neurons whose spike count differs.
     pub wrong_spike_counts: usize,
-    /// Layers whose synaptic operations differ.
+    /// Number of layers whose synaptic operations differ.
     pub wrong_synops: usize,
 }
 
 impl Agreement {
-    /// What is out of tolerance, in words; empty if nothing is.
+    /// Messages about differences beyond the tolerances; empty if there are none.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.wrong_spike_counts > 0 {
-            faults.push(format!("{} neurons have another spike count", self.wrong_spike_counts));
+            faults.push(format!("{} neurons have wrong spike counts", self.wrong_spike_counts));
         }
         if self.wrong_synops > 0 {
-            faults.push(format!("{} layers have other synops", self.wrong_synops));
+            faults.push(format!("{} layers have wrong synops", self.wrong_synops));
         }
         for (what, value, bound) in [
             ("prediction", self.prediction, PREDICTION),
@@ -141,7 +141,7 @@ impl Agreement {
             ("weighted_input_norm", self.norm, NORM),
         ] {
             if value > bound || value.is_nan() {
-                faults.push(format!("{what} differs by {value:.1e}, allowed {bound:.0e}"));
+                faults.push(format!("{what} differs by {value:.1e}; {bound:.0e} is allowed"));
             }
         }
         faults
@@ -176,7 +176,7 @@ impl Case {
     }
 
     fn read(name: &str, bytes: &[u8]) -> Result<Self, String> {
-        let not_golden = "not a reference case: no 'golden' entry in its header";
+        let not_golden = "not a reference case: its header has no entry 'golden'";
         let (_, metadata) =
             SafeTensors::read_metadata(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
         let header = metadata.metadata().as_ref().and_then(|m| m.get("golden")).ok_or(not_golden)?;
@@ -202,7 +202,7 @@ impl Case {
         let input: Vec<f32> = numbers(&tensors, "input")?.iter().map(|&x| x as f32).collect();
         if input.len() != settings.time_steps * labels.len() * network.architecture.input().neurons() {
             return Err(
-                "tensor 'input' does not have the size of the header's network and time_steps".to_owned()
+                "the size of tensor 'input' does not fit the network and time_steps of the header".to_owned()
             );
         }
         let (mut spike_counts, mut norms) = (Vec::new(), Vec::new());
@@ -245,7 +245,7 @@ impl Case {
         })
     }
 
-    /// The case's name.
+    /// Name of the case.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -264,7 +264,7 @@ impl Case {
         Input::from_values(shape, steps, &values)
     }
 
-    /// Runs the case with an instruction set and compares everything.
+    /// Runs the case with an instruction set and compares all results.
     pub fn check(&self, isa: Isa) -> Result<Agreement, GoldenError> {
         self.run(isa).map_err(|reason| GoldenError { name: self.name.clone(), reason })
     }
@@ -289,7 +289,7 @@ impl Case {
             let again = infer(&packed, steps, samples, &scratch, show, |_, t| t.prediction().to_vec())
                 .map_err(describe)?;
             if again.iter().zip(&traces).any(|(again, trace)| again != trace.prediction()) {
-                return Err("inference and training do not give the same predictions".to_owned());
+                return Err("the predictions of inference and training differ".to_owned());
             }
         }
         let mut found = Agreement {

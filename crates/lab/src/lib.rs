@@ -1,4 +1,4 @@
-//! From a study file to records: data sets, training, evaluation, analyses, sweeps.
+//! Runs studies and records their results: data sets, training, evaluation, analyses and sweeps.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -1,23 +1,27 @@
-//! How much memory work will take, asked before it is begun.
+//! Estimates how much memory work will take, before it begins.
 //!
-//! A network that does not fit would end the process in the middle of something, without a word. So whoever
-//! makes a network, a batch or an encoding of a size that a user chose asks here first, and refuses in a
-//! sentence. Estimates count the large arrays only: what they refuse cannot work, what they let pass mostly
-//! does. Where the system does not tell how much there is, nothing is refused.
+//! A network that does not fit would end the process without a message. Before a network, a batch or an
+//! encoding of a size that the user chose is allocated, its size is therefore checked here, and refused with
+//! a message if it does not fit. Estimates count only the large arrays: what is refused cannot work, and what
+//! passes works in most cases. If the system does not report its memory, nothing is refused.
 
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::{Architecture, LayerKind};
 
 /// Bytes of a weight.
 const WEIGHT: u64 = 4;
-/// Images that are run together, on each thread.
+/// Images that are processed together, on each thread.
 pub(crate) const GROUP: u64 = 4;
-/// Groups whose gradients are held at once.
+/// Number of groups whose gradients are in memory at the same time.
 const WAVE: u64 = 16;
 
-/// Work that needs more memory than there is.
+/// Work that needs more memory than is available.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{what} needs about {} of memory, and {} can be had; {remedy}", text(*needed), text(*available))]
+#[error(
+    "{what} needs about {} of memory, but only {} is available; {remedy}",
+    text(*needed),
+    text(*available)
+)]
 pub struct TooLarge {
     what: String,
     needed: u64,
@@ -25,7 +29,7 @@ pub struct TooLarge {
     remedy: &'static str,
 }
 
-/// A number of bytes for people.
+/// A number of bytes as text.
 fn text(bytes: u64) -> String {
     match bytes {
         u64::MAX => "more than 18 EB".to_owned(),
@@ -34,7 +38,7 @@ fn text(bytes: u64) -> String {
     }
 }
 
-/// Refuses work that needs more memory than there is.
+/// Refuses work that needs more memory than is available.
 pub fn check(what: impl Into<String>, needed: u64, remedy: &'static str) -> Result<(), TooLarge> {
     check_against(what, needed, remedy, available())
 }
@@ -53,14 +57,14 @@ fn check_against(
     }
 }
 
-/// Refuses a network whose weights, and the copy of them that the kernels want, do not fit.
+/// Refuses a network if its weights and the copy of them for the kernels do not fit.
 pub fn check_network(architecture: &Architecture) -> Result<(), TooLarge> {
     let weights = architecture.parameter_count() as u64;
     let what = format!("the network {architecture} with {weights} weights");
     check(what, weights.saturating_mul(2 * WEIGHT), "choose a smaller network")
 }
 
-/// Refuses to run a network that does not fit: its weights, and the traces of the images under way.
+/// Refuses to run a network if its weights and the traces of the images in progress do not fit.
 pub fn check_inference(
     architecture: &Architecture,
     time_steps: usize,
@@ -74,7 +78,7 @@ pub fn check_inference(
     check(what, needed, "choose a smaller network or fewer time_steps")
 }
 
-/// Refuses a training that does not fit.
+/// Refuses a training run that does not fit.
 pub fn check_training(
     architecture: &Architecture,
     optimiser: Optimiser,
@@ -88,8 +92,8 @@ pub fn check_training(
     check(what, needed, "choose a smaller network, fewer time_steps or a smaller batch")
 }
 
-/// Bytes that a training takes: weights, gradients, optimiser, a checkpoint while it is written, and the
-/// traces of the images under way.
+/// Bytes that a training run takes: weights, gradients, optimiser, a checkpoint while it is written, and the
+/// traces of the images in progress.
 pub fn training(
     architecture: &Architecture,
     optimiser: Optimiser,
@@ -102,7 +106,8 @@ pub fn training(
         Optimiser::Sgd { momentum, .. } => u64::from(momentum != 0.0),
         Optimiser::Adam { .. } => 2,
     };
-    // Weights, the kernels' copy, gradients; a checkpoint is copied three times on its way to the disk.
+    // Weights, the copy for the kernels, and gradients. A checkpoint is copied three times while it is
+    // written.
     let whole = weights.saturating_mul(WEIGHT).saturating_mul(3 + moments + 3 * (1 + moments));
     let groups = (batch as u64).div_ceil(GROUP);
     let convs = architecture.layers().iter().filter(|layer| layer.kind == LayerKind::Conv);
@@ -115,15 +120,15 @@ pub fn training(
     whole.saturating_add(gradients).saturating_add(traces(architecture, time_steps, images))
 }
 
-/// Bytes of the traces of so many images: a bit for each neuron and step, and the input's two.
+/// Bytes of the traces of `images` images: one bit for each hidden neuron and step, and two for each input.
 pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u64 {
     let neurons: u64 = architecture.hidden().iter().map(|layer| layer.output.neurons() as u64).sum();
     let bits = neurons.saturating_add(2 * architecture.input().neurons() as u64);
     bits.saturating_mul(time_steps as u64).div_ceil(8).saturating_mul(images)
 }
 
-/// Bytes that this process may still take: what the machine has free, a container's limit and the limit of
-/// the shell, whichever is least. `None` where the system does not tell.
+/// Bytes that this process may still allocate: the smallest of the machine's free memory, the limit of the
+/// container and the limit of the shell. `None` if the system does not report them.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| free_of(&text));
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_words_are_understood() {
+    fn system_files_are_parsed() {
         assert_eq!(free_of("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
         assert_eq!(free_of("MemTotal:  100 kB\n"), None);
         let limits =
@@ -161,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_in_a_sentence() {
+    fn what_does_not_fit_is_refused_with_a_message() {
         assert!(check_against("it", 10, "make it less", Some(10)).is_ok());
         assert!(check_against("it", u64::MAX, "make it less", None).is_ok());
         let message =
             check_against("it", 84_000_000_000, "make it less", Some(22_100_000)).unwrap_err().to_string();
-        assert_eq!(message, "it needs about 84.0 GB of memory, and 22.1 MB can be had; make it less");
+        assert_eq!(message, "it needs about 84.0 GB of memory, but only 22.1 MB is available; make it less");
     }
 
-    /// The paper's CIFAR-10 model, batch 64: documented to stay below 0.5 GiB, so it must pass on any machine
-    /// with that.
+    /// The paper's CIFAR-10 model with batch 64 is documented to take less than 0.5 GiB, so it must pass on
+    /// any machine with that much memory.
     #[test]
     fn the_estimate_is_no_more_than_what_is_used() {
         let notation = "32x32-64C3-64C3-2P-128C3-128C3-2P-256C3-256C3-256C3-2s-1024FC-10o";

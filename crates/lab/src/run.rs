@@ -1,12 +1,13 @@
-//! A run as found on disk: its settings and its trained network.
+//! A run on disk: its settings and its trained network.
 
 use crate::config::{Binds, ConfigError, KEYS, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
 use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
+use leaklab_record::noun::slug;
 use leaklab_record::{Checkpoint, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
 use std::path::{Path, PathBuf};
 
-/// Seed of the choice of images under `train_limit` and `test_limit`: the same images for every run.
+/// Seed of the choice of images for `train_limit` and `test_limit`: every run uses the same images.
 pub(crate) const SUBSET_SEED: u64 = 0;
 
 /// Why a run could not be opened.
@@ -22,31 +23,44 @@ pub enum RunError {
     #[error(transparent)]
     Data(#[from] DataError),
     /// The run has no weights yet.
-    #[error("{}: nothing has been trained yet; `leaklab train --resume {}` does it", path.display(), path.display())]
+    #[error(
+        "{}: nothing has been trained yet; `leaklab train --resume {}` trains it",
+        path.display(),
+        path.display()
+    )]
     Untrained {
         /// The run.
         path: PathBuf,
     },
     /// There are no weights of the best epoch.
-    #[error("{}: it has no best.safetensors, the weights of the epoch with the highest test accuracy: no epoch has been evaluated, or the file was removed; without --best the last epoch's are taken", path.display())]
+    #[error(
+        "{}: it has no best.safetensors, the weights of the epoch with the highest test accuracy: no epoch \
+         has been evaluated, or the file was removed; without --best, those of the last epoch are used",
+        path.display()
+    )]
     NoBest {
         /// The run.
         path: PathBuf,
     },
-    /// The network needs more memory than there is.
+    /// The network needs more memory than is available.
     #[error(transparent)]
     Memory(#[from] crate::memory::TooLarge),
-    /// Weights and settings do not belong together.
-    #[error("{}: its weights do not fit its run.toml: {reason}; undo the change of run.toml, or train a new run", path.display())]
+    /// Weights and settings do not match.
+    #[error(
+        "{}: its weights do not match its run.toml: {reason}; undo the change of run.toml, or train a new \
+         run",
+        path.display()
+    )]
     Mismatch {
         /// The run.
         path: PathBuf,
         /// What differs.
         reason: String,
     },
-    /// The training images are not those that the run was begun with.
+    /// The training images are not those with which the run began.
     #[error(
-        "{}: the training images of {dataset} are not those that the run was begun with; put those back, or train a new run",
+        "{}: the training images of {dataset} are not those with which the run began; restore those, or \
+         train a new run",
         path.display()
     )]
     OtherData {
@@ -57,21 +71,22 @@ pub enum RunError {
     },
     /// The data are not those that the settings name.
     #[error(
-        "data set {dataset} is not the one that the settings name: its content has SHA-256 {found}, and data_sha256 is \
-         {expected}; put the right data back, or train a new run"
+        "data set {dataset} is not the one that the settings name: its content has SHA-256 {found}, but \
+         data_sha256 is {expected}; restore the right data, or train a new run"
     )]
     OtherContent {
         /// The data set.
         dataset: String,
         /// Digest of its content.
         found: String,
-        /// What the settings say.
+        /// Digest in the settings.
         expected: String,
     },
     /// The data set does not fit the network.
     #[error(
-        "network {network} takes {network_shape} and tells {network_classes} classes, but data set {dataset} has \
-         {data_shape} and {data_classes}; a network for it begins with {data_shape}- and ends with -{data_classes}o"
+        "network {network} has an input of {network_shape} and {network_classes} classes, but data set \
+         {dataset} has {data_shape} and {data_classes} classes; a network for it begins with {data_shape}- \
+         and ends with -{data_classes}o"
     )]
     Fit {
         /// The network's notation.
@@ -89,20 +104,20 @@ pub enum RunError {
     },
 }
 
-/// Which weights of a run to take.
+/// Which weights of a run are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weights {
-    /// Those after the last epoch. No test image had a say in choosing them.
+    /// Those after the last epoch. Test images did not influence this choice.
     #[default]
     Last,
-    /// Those of the epoch with the highest test accuracy, which is therefore a little flattering.
+    /// Those of the epoch with the highest test accuracy, which is therefore slightly optimistic.
     Best,
 }
 
 /// A run with its weights.
 #[derive(Debug, Clone)]
 pub struct TrainedRun {
-    /// Where it is.
+    /// Its folder.
     pub folder: RunFolder,
     /// Its settings.
     pub config: RunConfig,
@@ -110,9 +125,9 @@ pub struct TrainedRun {
     pub network: Network,
     /// How far it was trained.
     pub position: Position,
-    /// The leak of its training, if the network is run with another.
+    /// The leak in training, if the network is run with another leak.
     pub trained_leak: Option<Leak>,
-    /// Why the previous checkpoint was taken in place of the last one, if it was. The user must be told.
+    /// Why the previous checkpoint was used instead of the last one, if it was. It must be shown to the user.
     pub notice: Option<String>,
 }
 
@@ -136,7 +151,7 @@ impl TrainedRun {
         Ok(TrainedRun { folder, config, network, position, trained_leak: None, notice })
     }
 
-    /// Runs the trained weights with another leak; nothing but the membranes' decay changes.
+    /// Changes the leak of the trained network; only the decay of the membranes changes.
     pub fn change_leak(&mut self, change: &LeakChange) -> Result<(), NetworkError> {
         let trained = self.network.leak().clone();
         let leak = trained.changed(change);
@@ -147,13 +162,23 @@ impl TrainedRun {
         Ok(())
     }
 
+    /// Folder of its tables: the run's `analysis` folder, or a folder within it if the leak is not that of
+    /// training.
+    pub fn analysis_folder(&self) -> PathBuf {
+        let folder = self.folder.analysis();
+        match &self.trained_leak {
+            None => folder,
+            Some(_) => folder.join(format!("tau-{}", slug(&self.network.leak().to_string()))),
+        }
+    }
+
     /// Loads the run's data set, with its limits.
     pub fn dataset(&self) -> Result<Dataset, RunError> {
         load_dataset(&self.config)
     }
 }
 
-/// What a user is told when the previous checkpoint steps in.
+/// The message for the user when the previous checkpoint is used.
 pub(crate) fn previous_used(reason: &RecordError) -> String {
     format!("{reason}; using the previous checkpoint instead")
 }
@@ -165,26 +190,26 @@ pub fn read_config(folder: &RunFolder) -> Result<RunConfig, RunError> {
     Ok(with_own_data(RunConfig::load(&path, &[])?, folder))
 }
 
-/// The settings of a run that looks for its data beside itself, where they are and nothing else is said.
+/// The settings of a run. If `data_dir` is not set and the folder of the run or its study contains the data,
+/// they are used.
 pub(crate) fn with_own_data(mut config: RunConfig, folder: &RunFolder) -> RunConfig {
     let beside = || data::location::beside(&config.dataset, folder);
     config.data_dir = config.data_dir.clone().or_else(beside);
     config
 }
 
-/// The first setting in which a run that is there differs from one that is asked for, with both values in words.
-/// Where the data are does not count, nor do the keys in `except`; nor the digests that are written only once data
-/// and weights are read, where one of the two has none.
+/// The first setting in which an existing run differs from a requested one, with both values as text. Keys in
+/// `except` are not compared, and neither is the location of the data. The digest of the data is written only
+/// once they are read, so it is compared only if both have one.
 pub fn difference(
-    there: &RunConfig,
-    asked: &RunConfig,
+    existing: &RunConfig,
+    requested: &RunConfig,
     except: &[&str],
 ) -> Option<(&'static str, String, String)> {
     let words = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
     KEYS.iter().filter(|key| key.name != "data_dir" && !except.contains(&key.name)).find_map(|key| {
-        let (theirs, ours) = (key.text(there), key.text(asked));
-        let unknown =
-            ["data_sha256", "initial_sha256"].contains(&key.name) && (theirs.is_none() || ours.is_none());
+        let (theirs, ours) = (key.text(existing), key.text(requested));
+        let unknown = key.name == "data_sha256" && (theirs.is_none() || ours.is_none());
         (theirs != ours && !unknown).then(|| (key.name, words(theirs), words(ours)))
     })
 }
@@ -194,7 +219,8 @@ pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
     load_pinned(config).map(|(dataset, _)| dataset)
 }
 
-/// The same, with the digest that pins the data: that of the settings, or of what the user's own data hold.
+/// [`load_dataset`] that also returns the digest that pins the data: that of the settings, or that of the
+/// contents of the user's own data.
 pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>), RunError> {
     let limits = Limits {
         train: config.train_limit,
@@ -227,22 +253,22 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
     Ok((dataset, digest))
 }
 
-/// Keeps some training images, as many of each class as can be: the same ones as `train_limit` would.
+/// Reduces the training images to a class-balanced part, the same as with `train_limit`.
 pub fn keep_training_images(dataset: &mut Dataset, limit: usize) -> Result<(), RunError> {
     Ok(Limits { train: Some(limit), seed: SUBSET_SEED, ..Limits::NONE }.apply(dataset)?)
 }
 
-/// The settings of one kind that a checkpoint was made with and that are others now, in words.
+/// The settings of one kind that have changed since a checkpoint was written, as text.
 pub(crate) fn changes(config: &RunConfig, checkpoint: &Checkpoint, binds: Binds) -> Vec<String> {
     let (trained, now) = (&checkpoint.header.settings, config.bound());
-    let said = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
+    let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
     KEYS.iter()
         .filter(|key| key.binds == binds && trained.get(key.name) != now.get(key.name))
-        .map(|key| format!("{} = {}, not {}", key.name, said(trained.get(key.name)), said(now.get(key.name))))
+        .map(|key| format!("{} = {}, not {}", key.name, text(trained.get(key.name)), text(now.get(key.name))))
         .collect()
 }
 
-/// The network of a checkpoint, if it is the one that the settings describe.
+/// The network of a checkpoint, if it matches the settings.
 pub(crate) fn network_of(
     config: &RunConfig,
     checkpoint: &Checkpoint,

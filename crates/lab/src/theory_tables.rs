@@ -1,9 +1,8 @@
-//! The paper's Fig. 2 as tables: the coherence of one neuron on the paper's axis, on a common one, and where
-//! the input is mostly noise, with simulations beside the curves.
+//! The paper's Fig. 2 as tables: the coherence of one neuron on the paper's axis, on a common axis, and for
+//! input that is mostly noise, with simulations for comparison.
 //!
-//! The parameters are the ones that give the paper's picture: I = 1.5, D_I = 0.1, C = V = 1 and leak
-//! resistances of 1, 3 and 10^4. Everything is in units of these, so a frequency is in cycles per unit of
-//! time.
+//! The parameters reproduce the paper's figure: I = 1.5, D_I = 0.1, C = V = 1 and leak resistances of 1, 3
+//! and 10^4. Everything is in units of these, so a frequency is in cycles per unit of time.
 
 use leaklab_record::tables::CoherenceRow;
 use leaklab_record::{Rows, Table};
@@ -15,7 +14,7 @@ use leaklab_theory::{Model, Neuron};
 /// How much to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulation {
-    /// Welch segments per curve: the confidence intervals narrow with their square root.
+    /// Welch segments per curve: the 95 % intervals narrow with the square root of their number.
     pub segments: usize,
     /// Seed.
     pub seed: u64,
@@ -27,7 +26,7 @@ impl Default for Simulation {
     }
 }
 
-/// Points of a theoretical curve and of a simulated one.
+/// Number of points of a theoretical curve and of a simulated one.
 const POINTS: (usize, usize) = (201, 22);
 
 /// One curve of a panel.
@@ -35,9 +34,10 @@ struct Curve {
     name: &'static str,
     neuron: Neuron,
     scale: Scale,
-    /// Lowest angular frequency worth simulating, and how many segments at most: a neuron whose time constant
-    /// is thousands of intervals long is costly, and its estimate sharp, near coherence 1.
+    /// Lowest angular frequency that is simulated. A neuron whose time constant is thousands of interspike
+    /// intervals is costly to simulate, and its estimate is precise, since its coherence is near 1.
     lowest: f64,
+    /// Limit for the number of segments, for the same reason.
     most_segments: usize,
 }
 
@@ -51,14 +51,14 @@ struct Input {
 const SIGNAL: Input = Input { current: 1.5, noise: 0.1 };
 const NOISE: Input = Input { current: 1.0, noise: 1.0 };
 
-/// The tables `fig2_own`, `fig2_physical` and `fig2_noise_driven`, and, if asked for, `NAME_simulation` after
-/// each.
+/// The tables `fig2_own`, `fig2_physical` and `fig2_noise_driven`, each followed by `NAME_simulation` if
+/// `simulation` is given.
 pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
     let own = panel(
         "fig2_own",
         "Each neuron on its own axis, as in the paper",
-        "Coherence between stimulus and spike train against angular frequency times the neuron's own time constant \
-         tau = RC, at I = 1.5, D_I = 0.1, C = V = 1.",
+        "Coherence between stimulus and spike train against angular frequency times the neuron's own time \
+         constant tau = RC, at I = 1.5, D_I = 0.1, C = V = 1.",
         "The frequency axis is dimensionless: angular frequency times the membrane time constant.",
         [0.02, 100.0],
         simulation.map(|s| ([0.2, 100.0], s)),
@@ -72,8 +72,9 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         "fig2_physical",
         "The same neurons on one axis",
         &format!(
-            "Coherence against physical frequency, the same input and membranes (I = 1.5, D_I = 0.1, C = V = 1). The \
-             membrane with R = 10^4 is not drawn: it differs from the neuron without leak by at most {}.",
+            "Coherence against physical frequency, the same input and membranes (I = 1.5, D_I = 0.1, \
+             C = V = 1). The membrane with R = 10^4 is not drawn: it differs from the neuron without leak by \
+             at most {}.",
             power_of_ten(largest_difference(range))
         ),
         cycles,
@@ -87,8 +88,9 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         "fig2_noise_driven",
         "Input that is mostly noise",
         &format!(
-            "Coherence against physical frequency at I = 1, D_I = 1, C = V = 1. At {at:.2} cycles per unit of time the \
-             leaky neuron with R = 1 has {leaky_wins:.2} times the coherence of the neuron without leak."
+            "Coherence against physical frequency at I = 1, D_I = 1, C = V = 1. At {at:.2} cycles per unit \
+             of time the leaky neuron with R = 1 has {leaky_wins:.2} times the coherence of the neuron without \
+             leak."
         ),
         cycles,
         range,
@@ -136,7 +138,8 @@ fn coherence(curve: &Curve, omega: f64) -> f64 {
     curve.neuron.response(omega).expect("the figure's frequencies are positive").coherence
 }
 
-/// How far the membrane with R = 10^4 is from the neuron without leak, over a range of physical frequencies.
+/// Largest difference in coherence between the membrane with R = 10^4 and the neuron without leak, over a
+/// range of physical frequencies.
 fn largest_difference(range: [f64; 2]) -> f64 {
     let (nearly, limit) = (nearly_perfect(SIGNAL), perfect(SIGNAL));
     logarithmic(range, POINTS.0)
@@ -144,7 +147,7 @@ fn largest_difference(range: [f64; 2]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The largest ratio of the leaky neuron's coherence to that of the neuron without leak, and where.
+/// The largest ratio of the leaky neuron's coherence to that of the neuron without leak, and its frequency.
 fn best_of_leak(range: [f64; 2]) -> (f64, f64) {
     let (leak, none) = (leaky(1.0, NOISE), perfect(NOISE));
     logarithmic(range, POINTS.0)
@@ -162,7 +165,8 @@ fn power_of_ten(x: f64) -> String {
     format!("{x:.1e}").replace('e', " x 10^")
 }
 
-/// A panel's table, and its simulation's. `omega` turns the axis' frequency into the neuron's angular one.
+/// The table of a panel and that of its simulation. `omega` converts a frequency on the axis to the angular
+/// frequency of the neuron.
 fn panel(
     name: &str,
     title: &str,
@@ -189,8 +193,8 @@ fn panel(
     let mut simulated = Rows::new(
         format!("{title}: simulation"),
         format!(
-            "{definition} Simulated with exact steps and Brownian-bridge crossings, {} Hann segments overlapping by \
-             half, bias removed.",
+            "{definition} Simulated with exact steps and Brownian-bridge crossings, {} Hann segments \
+             overlapping by half, bias removed.",
             simulation.segments
         ),
     );
@@ -199,7 +203,7 @@ fn panel(
         let range = [(range[0] * unit).max(curve.lowest), range[1] * unit];
         let omegas: Vec<f64> = logarithmic(range, POINTS.1).collect();
         let segments = simulation.segments.min(curve.most_segments);
-        // Curves of a figure are independent of each other.
+        // Each curve has its own seed, so the curves of a panel are independent.
         let seed = simulation.seed.wrapping_mul(64).wrapping_add(number as u64);
         let settings = Settings::plan(&curve.neuron, omegas[0], omegas[POINTS.1 - 1], segments, seed);
         let estimate = simulate(&curve.neuron, &omegas, &settings).expect("planned settings are sound");
@@ -234,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_figure_says_is_so() {
+    fn the_tables_support_the_statements() {
         let tables = tables(None);
         let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["fig2_own", "fig2_physical", "fig2_noise_driven"]);
-        // On its own axis the nearly perfect integrator is flat at 1 and the leaky ones fall.
+        // On its own axis, the nearly perfect integrator is flat at 1, and the leaky ones fall.
         assert!(at(&tables[0], "LIF, R = 10⁴", 100.0) > 0.999);
         assert!(at(&tables[0], "LIF, R = 1 ", 100.0) < 0.03);
         // On one axis all fall, with nearly the same tail 2 r0/omega; leak lowers the plateau.
@@ -246,7 +250,7 @@ mod tests {
         assert!((1.0..1.5).contains(&tail), "{tail}");
         assert!(at(&tables[1], "IF", 10.0) < 0.04);
         assert!(at(&tables[1], "LIF, R = 1 ", 0.01) < at(&tables[1], "IF", 0.01));
-        // Where input is mostly noise, the leaky neuron can be the more coherent one.
+        // If the input is mostly noise, the leaky neuron can have the higher coherence.
         assert!(at(&tables[2], "LIF, R = 1 ", 1.0) > at(&tables[2], "IF", 1.0));
     }
 
@@ -261,7 +265,8 @@ mod tests {
                 let name = row[0].text().unwrap();
                 let [low, high] = [3, 4].map(|i| row[i].number().unwrap());
                 let exact = at(&pair[0], name, row[1].number().unwrap());
-                // Twice the half-width of a 95 % interval is four standard errors; 0.02 is the curve's grid.
+                // Twice the half-width of a 95 % interval is four standard errors; 0.02 is for the curve's
+                // grid.
                 let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
                 assert!((exact - centre).abs() < 2.2 * half + 0.02, "{name} {row:?} {exact}");
             }

@@ -1,5 +1,5 @@
-//! Analyses of small trained runs: they agree with `evaluate`, depend on nothing they should not, resume, and
-//! say plainly what is wrong.
+//! Analyses of small trained runs: they agree with `evaluate`, do not depend on threads, can be resumed, and
+//! report errors clearly.
 
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Isa, LeakChange, Packed, Tau};
@@ -68,7 +68,7 @@ fn evaluation(run: &Path, noise: Option<(Noise, Scenario, usize)>) -> Evaluation
 }
 
 #[test]
-fn agrees_with_evaluate_to_the_bit() {
+fn agrees_exactly_with_evaluate() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "30", 1);
     let tables = all(&run, 2);
@@ -105,11 +105,11 @@ fn agrees_with_evaluate_to_the_bit() {
         summary.cell(row, "value").number().unwrap()
     };
     assert_eq!((value("spike_rate"), value("synops")), (clean.spike_rate, clean.synops));
-    assert_eq!(value("effective_acs"), clean.synops, "no weight is zero and every input ternary");
+    assert_eq!(value("effective_acs"), clean.synops, "no weight is zero and every input is ternary");
 }
 
 #[test]
-fn threads_leave_no_trace() {
+fn tables_do_not_depend_on_threads() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "inf", 1);
     let mut texts = Vec::new();
@@ -122,7 +122,7 @@ fn threads_leave_no_trace() {
 }
 
 #[test]
-fn goes_on_where_it_was_interrupted() {
+fn continues_where_it_was_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "100", 2);
     let undisturbed = all(&run, 2);
@@ -134,7 +134,7 @@ fn goes_on_where_it_was_interrupted() {
         advance.done < 5 * 70 + 10
     });
     let message = stopped.unwrap_err().to_string();
-    assert!(message.contains("the same command goes on"), "{message}");
+    assert!(message.contains("the same command continues"), "{message}");
     assert!(!run.join("analysis/robustness.json").exists());
     let mut last = (0, 0);
     let again = analyse(&run, &[Analysis::Robustness], &options(2), &mut |advance| {
@@ -142,10 +142,10 @@ fn goes_on_where_it_was_interrupted() {
         true
     })
     .unwrap();
-    assert_eq!(last, (12 * 70, 12 * 70), "five passes were kept");
+    assert_eq!(last, (12 * 70, 12 * 70), "five passes were stored");
     assert_eq!(again[0], *find(&undisturbed, "robustness"));
 
-    // Damaged, foreign and old passes are made anew.
+    // Damaged passes, passes of another stimulus and passes of an old version are made again.
     let passes = run.join("analysis/passes");
     let text = std::fs::read_to_string(passes.join("gaussian_pixel_2.json")).unwrap();
     std::fs::write(passes.join("gaussian_pixel_2.json"), &text[..text.len() / 2]).unwrap();
@@ -191,10 +191,10 @@ fn other_noises_can_be_tested_later() {
     assert_eq!(tables[0].cell(row.unwrap(), "sse").number(), Some(noisy.sse));
 }
 
-/// Trained weights run with another leak: the same numbers as an evaluation with it, in a folder of their
-/// own.
+/// Trained weights run with another leak give the same numbers as an evaluation with it, in a separate
+/// folder.
 #[test]
-fn another_leak_has_tables_of_its_own() {
+fn another_leak_has_separate_tables() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "inf", 6);
     let own = all(&run, 2);
@@ -217,9 +217,9 @@ fn another_leak_has_tables_of_its_own() {
     assert_eq!(rows::<RobustnessRow>(&tables)[0].sse, Some(clean.sse));
 }
 
-/// Several presentations are averaged, and each draws fresh spikes.
+/// Several presentations are averaged, and each draws new spikes.
 #[test]
-fn presentations_are_fresh() {
+fn presentations_draw_new_spikes() {
     let folder = tempfile::tempdir().unwrap();
     let run = train_run(folder.path(), "30", 7);
     let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();
@@ -241,7 +241,7 @@ fn presentations_are_fresh() {
 }
 
 #[test]
-fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
+fn all_tables_have_rows_and_described_columns() {
     let folder = tempfile::tempdir().unwrap();
     let runs: Vec<PathBuf> = [("30", 1), ("inf", 1), ("30", 2), ("inf", 2)]
         .map(|(tau, seed)| train_run(folder.path(), tau, seed))
@@ -266,7 +266,7 @@ fn tables_have_the_promised_columns_and_no_gap_without_a_note() {
     ];
     for name in names.into_iter().chain(compared) {
         let table = find(&tables, name);
-        // Two epochs of a small network need not have a training error in common.
+        // After two epochs, small networks need not have a common range of training SSE.
         assert!(!table.rows.is_empty() || name == "equal_train_sse", "{name} is empty");
         for column in &table.columns {
             assert!(!column.description.is_empty(), "{name}.{} has no description", column.name);
@@ -292,30 +292,30 @@ fn what_is_wrong_is_said_plainly() {
             analyse(run, &[Analysis::Activity], &options(1), &mut |_| true).unwrap_err();
         error.to_string()
     };
-    let said = message(&folder.path().join("nowhere"));
-    assert!(said.contains("nowhere: not a run folder"), "{said}");
+    let text = message(&folder.path().join("nowhere"));
+    assert!(text.contains("nowhere: not a run folder"), "{text}");
 
     let settings = std::fs::read_to_string(run.join("run.toml")).unwrap();
     std::fs::write(run.join("run.toml"), settings.replace("format = 1", "format = 99")).unwrap();
-    let said = message(&run);
-    assert!(said.contains("format 99") && said.contains("update leaklab"), "{said}");
+    let text = message(&run);
+    assert!(text.contains("format 99") && text.contains("update leaklab"), "{text}");
 
-    // Settings that the weights belong to cannot be changed afterwards, whatever opens the run.
+    // Settings that belong to the weights cannot be changed afterwards, whichever command opens the run.
     for (key, from, to) in [("dataset", "\"digits\"", "\"mnist\""), ("encoder", "\"signed\"", "\"unsigned\"")]
     {
         let edited = settings.replace(&format!("{key} = {from}"), &format!("{key} = {to}"));
         std::fs::write(run.join("run.toml"), edited).unwrap();
-        let said = message(&run);
-        assert!(said.contains(&format!("they were trained with {key} = {from}, not {to}")), "{said}");
+        let text = message(&run);
+        assert!(text.contains(&format!("they were trained with {key} = {from}, not {to}")), "{text}");
     }
 
     std::fs::write(run.join("run.toml"), &settings).unwrap();
     std::fs::create_dir_all(run.join("analysis")).unwrap();
     std::fs::write(run.join("analysis/activity.json"), "{\"format\":7}").unwrap();
-    let said = compare_folders(std::slice::from_ref(&run), None, &folder.path().join("out"))
+    let text = compare_folders(std::slice::from_ref(&run), None, &folder.path().join("out"))
         .unwrap_err()
         .to_string();
-    assert!(said.contains("activity.json") && said.contains("format 7"), "{said}");
+    assert!(text.contains("activity.json") && text.contains("format 7"), "{text}");
     // Analysing again replaces the table, and one run is compared with empty intervals and a note.
     all(&run, 1);
     let tables = compare_folders(std::slice::from_ref(&run), None, &folder.path().join("out")).unwrap();
@@ -326,6 +326,6 @@ fn what_is_wrong_is_said_plainly() {
     for file in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
         let _ = std::fs::remove_file(run.join(file));
     }
-    let said = message(&run);
-    assert!(said.contains("nothing has been trained yet"), "{said}");
+    let text = message(&run);
+    assert!(text.contains("nothing has been trained yet"), "{text}");
 }

@@ -1,8 +1,8 @@
-//! Files made to deceive: small ones that unpack to gigabytes, archives with a flipped bit, pipes in place of
-//! images.
+//! Malicious and damaged files: small ones that unpack to gigabytes, archives with a flipped bit, pipes in
+//! place of images.
 //!
-//! The bombs are read in a process that may use two gigabytes of addresses; each must be refused in one
-//! sentence, within seconds.
+//! The bombs are read in a process with two gigabytes of address space; each must be refused with a message
+//! of one line, within seconds.
 #![cfg(unix)]
 
 mod archive;
@@ -32,7 +32,7 @@ fn zeros(megabytes: usize) -> Vec<u8> {
 /// The end of a raw deflate stream: an empty last block.
 const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
-/// An archive whose directory names one entry of 100 MB again and again.
+/// An archive whose directory lists one entry of 100 MB many times.
 fn npz_bomb() -> Vec<u8> {
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", 100 * MB / 4);
@@ -68,7 +68,7 @@ fn npz_bomb() -> Vec<u8> {
     bytes
 }
 
-/// The checksum of zlib for some bytes and then so many zeros.
+/// The checksum of zlib for some bytes followed by `zeros` zeros.
 fn adler32(bytes: &[u8], zeros: u32) -> u32 {
     let (a, b) = bytes.iter().fold((1u64, 0u64), |(a, b), &byte| {
         let a = (a + u64::from(byte)) % 65521;
@@ -115,14 +115,14 @@ fn tar_bomb() -> Vec<u8> {
     bytes
 }
 
-/// The same with a plain entry that no reader wants, which it must not unpack for ever.
+/// An archive of 20 GiB of zeros, which a reader must not unpack to the end.
 fn padded_bomb() -> Vec<u8> {
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     bytes.extend(zeros(20 * 1024));
     bytes
 }
 
-/// Datasets of 64 MB of zeros.
+/// An HDF5 file with three data sets of 64 MB of zeros.
 fn nir_bomb() -> Vec<u8> {
     let mut file = hdf5_pure::FileBuilder::new();
     let values = vec![0.0f32; 16 * MB];
@@ -152,9 +152,9 @@ fn write_bombs(folder: &Path) {
     }
 }
 
-/// What the next test runs in a process of its own.
+/// The next test runs this in a separate process.
 #[test]
-#[ignore = "run by bombs_are_refused_in_a_sentence in a process of little memory"]
+#[ignore = "run by bombs_are_refused_in_a_sentence in a process with little memory"]
 fn bombs_in_little_memory() {
     let folder = std::env::var_os("BOMBS").map(std::path::PathBuf::from).unwrap();
     let set = |name: &str, within: &str| {
@@ -226,7 +226,7 @@ fn no_flipped_bit_of_an_archive_changes_a_pixel_unnoticed() {
     assert_eq!((expected.train.len(), expected.test.len()), (10, 2));
     let mut refused = 0;
     for step in 0..1000 {
-        // A thousand bits spread over the file, the last ones among them: the checksum itself.
+        // A thousand bits spread over the file, including the last ones, which are the checksum itself.
         let bit = (good.len() * 8 - 1) * step / 999;
         let mut bad = good.clone();
         bad[bit / 8] ^= 1 << (bit % 8);

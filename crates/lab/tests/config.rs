@@ -1,4 +1,4 @@
-//! Files, built-in studies and what they resolve to.
+//! Settings files and built-in studies, and what they resolve to.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn load(text: &str) -> StudyConfig {
     StudyConfig::load(path.to_str().unwrap(), &[]).unwrap()
 }
 
-/// A run as it is read from its own text.
+/// A run, written to a file and read again.
 fn read_back(run: &RunConfig) -> RunConfig {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.toml");
@@ -114,7 +114,7 @@ gradient = "exact"
     for run in study.runs() {
         assert_eq!(read_back(&run), run);
     }
-    // A list of tau makes conditions of its own, and tables may add others to it.
+    // A list of tau makes conditions, and `[[condition]]` tables may add others.
     let both =
         load("dataset = \"digits\"\ntau = [9, inf]\n[[condition]]\ntau = 1\nprobe = true\nseeds = [1]\n");
     let names: Vec<&str> = both.conditions.iter().map(|condition| condition.name.as_str()).collect();
@@ -134,6 +134,10 @@ fn wrong_conditions_are_refused_with_their_line() {
         ("[[condition]]\nname = \"a\"\n", ["line 3", "tau"]),
         ("[[condition]]\ntau = 30\ndropuot = 0.5\n", ["line 4", "did you mean `dropout`"]),
         ("[[condition]]\ntau = 30\nnetwork = \"1x8x8-10o\"\n", ["line 4", "share it"]),
+        (
+            "[[condition]]\ntau = 30\nseverity.\"gaussian/pixel\" = [1, 2, 3, 4, 5, 6, 7, 8]\n",
+            ["line 4", "share it"],
+        ),
         ("[[condition]]\ntau = 0\n", ["line 3", "1/64 or more"]),
         (
             "[[condition]]\ntau = 30\n[[condition]]\ntau = 30\n",
@@ -179,10 +183,16 @@ fn the_schema_knows_every_key() {
         }
         assert!(place["description"].is_string(), "{}", key.name);
     }
+    // Conditions have only the settings in which they may differ.
+    let condition = &schema["properties"]["condition"]["anyOf"][1]["items"]["properties"];
+    assert!(condition["tau"].is_object() && condition["dropout"].is_object());
+    for shared in ["dataset", "severity", "analysis_images", "presentations", "data_sha256"] {
+        assert!(condition[shared].is_null(), "{shared}");
+    }
 }
 
 #[test]
-fn what_is_said_last_counts() {
+fn the_last_value_counts() {
     let run = RunConfig::resolve(settings(&["dataset=digits", "tau=2.5", "epochs=3", "epochs=4"])).unwrap();
     assert_eq!((run.leak.to_string().as_str(), run.epochs, run.seed), ("2.5", 4, 1));
     let levels = "severity.\"gaussian/pixel\"=[1,2,3,4,5,6,7,8]".replace('"', "");
@@ -232,7 +242,7 @@ fn the_manual_has_the_table_of_settings() {
     assert!(manual.contains(table.trim()), "{notice}");
 }
 
-/// What is wrong with a settings file, said within a time that no honest file takes.
+/// The error message for a settings file, which must be reported within seconds.
 fn message(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("own.toml");
@@ -248,7 +258,7 @@ fn message(text: &str) -> String {
 
 #[test]
 fn large_files_are_refused_quickly() {
-    // 25 s, once; now a quarter of a second.
+    // This once took 25 s; it now takes a quarter of a second.
     let keys: String = (0..300_000).map(|i| format!("key{i} = {i}\n")).collect();
     let found = message(&format!("dataset = \"digits\"\ntau = 30\n{keys}"));
     assert!(found.contains("own.toml, line ") && found.contains("unknown key `key0`"), "{found}");
@@ -266,7 +276,7 @@ fn large_files_are_refused_quickly() {
     assert!(found.contains("a study has at most 1000 conditions"), "{found}");
     let names: String = (0..1000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = 30\n")).collect();
     let found = message(&format!("dataset = \"digits\"\nseeds = [{}]\n{names}", numbers[..1000].join(", ")));
-    assert!(found.contains("1000000 runs, where a study has at most 100000"), "{found}");
+    assert!(found.contains("1000000 runs are too many; a study has at most 100000"), "{found}");
 }
 
 #[cfg(unix)]
@@ -356,7 +366,7 @@ fn every_field_of_a_run_has_its_row_in_the_table_of_settings() {
     assert!(missing.is_empty(), "config/keys.rs has no row for {missing:?}");
 }
 
-/// A built-in study may take a part of the images; whoever names the data set alone gets all of them.
+/// A built-in study may use a part of the images; settings that only name the data set use all of them.
 #[test]
 fn limits_of_a_built_in_study_are_no_defaults() {
     let study = StudyConfig::load("cifar10-small", &[]).unwrap();
@@ -371,7 +381,7 @@ fn limits_of_a_built_in_study_are_no_defaults() {
     }
 }
 
-/// A study's file describes single runs too: `--tau` chooses one, whatever further conditions the file has.
+/// A study's file also describes single runs: `--tau` selects one, even if the file has further conditions.
 #[test]
 fn a_run_of_a_study_with_conditions() {
     let text = "dataset = \"digits\"\ntau = [9, inf]\nseeds = [1, 2]\n[[condition]]\ntau = 1\nprobe = true\n";

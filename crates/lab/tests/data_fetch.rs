@@ -1,4 +1,4 @@
-//! Fetching, from a server of this test on the loopback address.
+//! Fetching from a server that this test runs on the loopback address.
 
 mod support;
 
@@ -10,20 +10,21 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What the server does with a request.
+/// How the server responds to a request.
 #[derive(Clone)]
 enum Behaviour {
     /// Serves these bytes and honours ranges.
     Serve(Vec<u8>),
-    /// Serves these bytes whole, whatever range is asked for.
+    /// Serves all of these bytes, whatever range is requested.
     ServeWhole(Vec<u8>),
-    /// Serves these bytes but hangs up after so many bytes of each answer.
+    /// Serves these bytes, but closes the connection after this many bytes of each answer.
     HangUp(Vec<u8>, usize),
     /// Answers with a status.
     Status(u16),
 }
 
-/// A server that handles each connection alike; gives its address and the ranges it was asked for.
+/// Starts a server that responds to every connection in the same way; returns its address and the starts of
+/// the ranges that were requested.
 fn server(behaviour: Behaviour) -> (String, Arc<Mutex<Vec<u64>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/file.bin", listener.local_addr().unwrap());
@@ -67,7 +68,7 @@ fn answer(mut stream: TcpStream, behaviour: &Behaviour, log: &Mutex<Vec<u64>>) -
     stream.write_all(&body[..body.len().min(most)])
 }
 
-/// An address where nobody listens.
+/// An address at which no server listens.
 fn dead() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/file.bin", listener.local_addr().unwrap())
@@ -109,7 +110,7 @@ fn run(download: &Download, folder: &Path) -> (Result<(), String>, Vec<Event>) {
 }
 
 #[test]
-fn fetches_and_knows_what_it_has() {
+fn fetches_a_file_once() {
     let folder = tempfile::tempdir().unwrap();
     let (address, starts) = server(Behaviour::Serve(content()));
     let wanted = download(vec![address], &content());
@@ -121,7 +122,7 @@ fn fetches_and_knows_what_it_has() {
     let (result, events) = run(&wanted, folder.path());
     result.unwrap();
     assert!(matches!(events[..], [Event::Present { .. }]), "{events:?}");
-    assert_eq!(*starts.lock().unwrap(), [0], "the second fetch asked nobody");
+    assert_eq!(*starts.lock().unwrap(), [0], "the second fetch sent no request");
     // A damaged file is fetched again.
     std::fs::write(folder.path().join("set/file.bin"), "damaged").unwrap();
     run(&wanted, folder.path()).0.unwrap();
@@ -131,7 +132,7 @@ fn fetches_and_knows_what_it_has() {
 #[test]
 fn resumes_where_it_was_interrupted() {
     let folder = tempfile::tempdir().unwrap();
-    // The first attempt ends early: nobody serves the rest.
+    // The first attempt ends early, because the server does not have the rest.
     let (broken, _) = server(Behaviour::HangUp(content(), 100_000));
     let mut wanted = download(vec![broken], &content());
     wanted.size += 1_000_000;
@@ -157,7 +158,7 @@ fn resumes_where_it_was_interrupted() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_taken_up_again() {
+fn a_broken_connection_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let (address, starts) = server(Behaviour::HangUp(content(), 100_000));
     run(&download(vec![address], &content()), folder.path()).0.unwrap();
@@ -198,7 +199,7 @@ fn a_wrong_checksum_is_refused_and_leaves_nothing() {
         assert!(message.contains(&address), "{message}");
         assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
     }
-    // A partial file of other bytes is thrown away, and the next address starts from nothing.
+    // A partial file with other bytes is discarded, and the next address starts from the beginning.
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("set")).unwrap();
     std::fs::write(folder.path().join("set/file.bin.partial"), [1; 500]).unwrap();
@@ -227,7 +228,7 @@ fn a_dead_mirror_is_skipped_with_a_message() {
 
     let folder = tempfile::tempdir().unwrap();
     let message = run(&download(vec![dead.clone()], &content()), folder.path()).0.unwrap_err();
-    assert!(message.contains(&dead) && message.contains("no address gave set/file.bin"), "{message}");
+    assert!(message.contains(&dead) && message.contains("set/file.bin could not be downloaded"), "{message}");
     assert!(files(folder.path()).is_empty());
 }
 
@@ -305,7 +306,7 @@ fn an_archive_that_reaches_out_is_refused_whole() {
     assert_eq!(files(folder.path()), ["archive.tar.gz"]);
 }
 
-/// On a file system of 128 KiB, which needs the right to mount one.
+/// On a file system of 128 KiB, which requires the right to mount one.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_reported_and_nothing_is_half_written() {
@@ -317,7 +318,7 @@ fn a_full_disk_is_reported_and_nothing_is_half_written() {
     assert!(message.contains("file.bin.partial") && message.contains("No space left"), "{message}");
     assert!(files(disk).is_empty());
 
-    // Room for the archive, not for what is in it.
+    // There is space for the archive, but not for its contents.
     let bytes = archive(&[("big/file", tar::EntryType::Regular, &[0; 500_000])]);
     let (address, _) = server(Behaviour::Serve(bytes.clone()));
     let wanted = Download {

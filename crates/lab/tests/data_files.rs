@@ -1,7 +1,7 @@
 //! Whole data sets through their readers.
 //!
-//! The complete sets are looked for in the folder of `LEAKLAB_DATA`, cut-outs of real data in `shared/data`
-//! beside the project; what is not there is skipped aloud.
+//! The complete sets are read from the folder `LEAKLAB_DATA`, excerpts of real data from `shared/data` next
+//! to the project. Tests of missing data are skipped with a message.
 
 mod support;
 
@@ -12,21 +12,22 @@ use std::path::{Path, PathBuf};
 fn complete(name: &str) -> Option<Dataset> {
     let folder = std::env::var_os("LEAKLAB_DATA").map(PathBuf::from);
     let Some(folder) = folder else {
-        support::say_skipped(&format!("complete {name}"), "LEAKLAB_DATA is not set");
+        support::report_skipped(&format!("complete {name}"), "LEAKLAB_DATA is not set");
         return None;
     };
     match load(name, Some(&folder), &Limits::NONE) {
         Ok(dataset) => Some(dataset),
         Err(leaklab_lab::data::DataError::Missing { .. }) => {
-            support::say_skipped(&format!("complete {name}"), &format!("not in {}", folder.display()));
+            support::report_skipped(&format!("complete {name}"), &format!("not in {}", folder.display()));
             None
         }
         Err(error) => panic!("{error}"),
     }
 }
 
-/// A folder of real cut-outs. Where continuous integration has the folder, a test must not be skipped.
-fn cut_out(name: &str) -> Option<PathBuf> {
+/// The folder of an excerpt of real data. If continuous integration has the folder `shared/data`, the test
+/// must not be skipped.
+fn excerpt(name: &str) -> Option<PathBuf> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = shared.join(name);
     if folder.is_dir() {
@@ -36,12 +37,12 @@ fn cut_out(name: &str) -> Option<PathBuf> {
     if shared.is_dir() {
         support::skip(name, &missing)
     } else {
-        support::say_skipped(name, &missing)
+        support::report_skipped(name, &missing)
     }
     None
 }
 
-fn right(name: &str, dataset: &Dataset) {
+fn agrees_with_the_table(name: &str, dataset: &Dataset) {
     let info = table::find(name).unwrap();
     assert_eq!((dataset.train.len(), dataset.test.len()), (info.train, info.test));
     let digests = [verify::digest(&dataset.train), verify::digest(&dataset.test)];
@@ -62,7 +63,7 @@ fn complete_cifar10_agrees_with_what_is_published() {
     assert_eq!(cifar10.train.class_counts(10), [5000; 10]);
     assert_eq!(cifar10.test.class_counts(10), [1000; 10]);
     near(&cifar10.train.channel_means(cifar10.shape), &[0.49139968, 0.48215841, 0.44653091], 5e-9);
-    right("cifar10", &cifar10);
+    agrees_with_the_table("cifar10", &cifar10);
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn complete_mnist_agrees_with_what_is_published() {
     assert_eq!(mnist.train.class_counts(10), train);
     assert_eq!(mnist.test.class_counts(10), [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]);
     near(&mnist.train.channel_means(mnist.shape), &[0.1307], 5e-5);
-    right("mnist", &mnist);
+    agrees_with_the_table("mnist", &mnist);
 }
 
 #[test]
@@ -81,10 +82,10 @@ fn complete_fashion_mnist_agrees_with_what_is_published() {
     assert_eq!(fashion.train.class_counts(10), [6000; 10]);
     assert_eq!(fashion.test.class_counts(10), [1000; 10]);
     near(&fashion.train.channel_means(fashion.shape), &[0.2860], 5e-5);
-    right("fashion-mnist", &fashion);
+    agrees_with_the_table("fashion-mnist", &fashion);
 }
 
-/// Made by scipy with `tools/svhn_fixture.py`.
+/// The fixtures are made by scipy with `tools/svhn_fixture.py`.
 #[test]
 fn svhn_of_scipy_is_byte_equal() {
     let compressed = svhn::parse(include_bytes!("fixtures/svhn-compressed.mat")).unwrap();
@@ -101,18 +102,18 @@ fn svhn_of_scipy_is_byte_equal() {
     assert!(compressed.0 == images && compressed == plain);
 }
 
-/// The same bytes in MATLAB's other byte order: every word of the plain file turned round.
+/// The same data in MATLAB's other byte order: the bytes of every word of the plain file are reversed.
 #[test]
 fn svhn_in_the_other_byte_order() {
     let plain = include_bytes!("fixtures/svhn-plain.mat");
-    let mut turned = plain.to_vec();
-    turned[124..128].chunks_exact_mut(2).for_each(<[u8]>::reverse);
+    let mut reversed = plain.to_vec();
+    reversed[124..128].chunks_exact_mut(2).for_each(<[u8]>::reverse);
     let mut at = 128;
-    while at < turned.len() {
+    while at < reversed.len() {
         // A matrix: its own tag, then flags, dimensions, name and entries, each a tag and its contents.
         let size = u32::from_le_bytes(plain[at + 4..at + 8].try_into().unwrap()) as usize;
         let (mut inner, end) = (at + 8, at + 8 + size);
-        turned[at..at + 8].chunks_exact_mut(4).for_each(<[u8]>::reverse);
+        reversed[at..at + 8].chunks_exact_mut(4).for_each(<[u8]>::reverse);
         while inner < end {
             let tag = u32::from_le_bytes(plain[inner..inner + 4].try_into().unwrap());
             let (kind, short) = (tag & 0xFFFF, tag >> 16);
@@ -121,25 +122,25 @@ fn svhn_in_the_other_byte_order() {
             } else {
                 u32::from_le_bytes(plain[inner + 4..inner + 8].try_into().unwrap())
             };
-            turned[inner..inner + 4].reverse();
+            reversed[inner..inner + 4].reverse();
             if short == 0 {
-                turned[inner + 4..inner + 8].reverse();
+                reversed[inner + 4..inner + 8].reverse();
             }
             let contents =
                 if short > 0 { inner + 4..inner + 8 } else { inner + 8..inner + 8 + length as usize };
             if kind == 5 || kind == 6 {
-                turned[contents].chunks_exact_mut(4).for_each(<[u8]>::reverse);
+                reversed[contents].chunks_exact_mut(4).for_each(<[u8]>::reverse);
             }
             inner += 8 + (length as usize).next_multiple_of(8);
         }
         at = end;
     }
-    assert!(svhn::parse(&turned).unwrap() == svhn::parse(plain).unwrap());
+    assert!(svhn::parse(&reversed).unwrap() == svhn::parse(plain).unwrap());
 }
 
 #[test]
-fn real_svhn_and_cifar10_cut_outs_load() {
-    if let Some(folder) = cut_out("svhn-small") {
+fn excerpts_of_real_svhn_and_cifar10_load() {
+    if let Some(folder) = excerpt("svhn-small") {
         let svhn = load("svhn", Some(&folder), &Limits::NONE).unwrap();
         assert_eq!((svhn.train.len(), svhn.test.len()), (1083, 949));
         assert!(svhn.train.class_counts(10).iter().all(|&n| n > 30));
@@ -152,7 +153,7 @@ fn real_svhn_and_cifar10_cut_outs_load() {
         assert_eq!(part.train.class_counts(10), [10; 10]);
         assert_eq!(part.test.class_counts(10), [6, 6, 6, 6, 6, 5, 5, 5, 5, 5]);
     }
-    if let Some(folder) = cut_out("cifar10-small") {
+    if let Some(folder) = excerpt("cifar10-small") {
         let cifar10 = load("cifar10", Some(&folder), &Limits::NONE).unwrap();
         assert_eq!((cifar10.train.len(), cifar10.test.len()), (2000, 1000));
         near(&cifar10.train.channel_means(cifar10.shape), &[0.4914, 0.4822, 0.4465], 0.02);
@@ -165,7 +166,7 @@ fn real_svhn_and_cifar10_cut_outs_load() {
     }
 }
 
-/// From the archive the same as from its folder.
+/// The archive gives the same data as its unpacked folder.
 #[test]
 fn cifar10_from_its_archive() {
     let folder = tempfile::tempdir().unwrap();
@@ -192,14 +193,14 @@ fn cifar10_from_its_archive() {
     let from_archive = load("cifar10", Some(folder.path()), &Limits::NONE).unwrap();
     assert_eq!(from_archive.train.labels, [2, 9, 3, 9, 5, 9, 4, 9, 1, 9]);
     assert!(from_archive == load("cifar10", Some(&folder.path().join("unpacked")), &Limits::NONE).unwrap());
-    // Half an archive names itself.
+    // The message for a truncated archive names it.
     std::fs::write(folder.path().join("cifar-10-binary.tar.gz"), &bytes[..bytes.len() / 2]).unwrap();
     let message = load("cifar10", Some(folder.path()), &Limits::NONE).unwrap_err().to_string();
     assert!(message.contains("cifar-10-binary.tar.gz"), "{message}");
 }
 
 #[test]
-fn ones_own_images() {
+fn own_images() {
     let folder = tempfile::tempdir().unwrap();
     for (class, colour) in [("blue", [0, 0, 200]), ("red", [200, 0, 0])] {
         std::fs::create_dir(folder.path().join(class)).unwrap();
@@ -231,7 +232,7 @@ fn ones_own_images() {
 }
 
 #[test]
-fn what_is_not_there_says_what_to_do() {
+fn messages_for_missing_data_state_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["cifar10", "svhn", "mnist", "fashion-mnist"] {
         let message = load(name, Some(folder.path()), &Limits::NONE).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A training that ends because its numbers do not: what is left of it depends on the settings alone.
+//! A training that ends because a value is no longer finite: its last weights depend only on the settings.
 
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self, Control, Event, Options};
@@ -33,7 +33,7 @@ fn weights(run: &Path) -> Vec<(String, Vec<f32>)> {
 }
 
 #[test]
-fn what_a_diverged_run_leaves_does_not_depend_on_the_clock() {
+fn the_weights_of_a_diverged_run_do_not_depend_on_the_clock() {
     let folder = tempfile::tempdir().unwrap();
     let [rarely, often, stopped] = ["rarely", "often", "stopped"].map(|name| folder.path().join(name));
     let go = |out: &Path, minutes: f64| {

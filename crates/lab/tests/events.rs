@@ -11,13 +11,13 @@ use leaklab_lab::train::{self, Control, Options};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The real recordings, if they are here.
+/// The real recordings, if they are available.
 fn real() -> Option<PathBuf> {
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/n-mnist-small.tar.xz");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("n-mnist-real");
     if !folder.join("n-mnist/Test").is_dir() {
         if !packed.is_file() {
-            println!("SKIPPED: no N-MNIST recordings beside the project");
+            println!("SKIPPED: no N-MNIST recordings next to the project");
             return None;
         }
         std::fs::create_dir_all(&folder).unwrap();
@@ -30,7 +30,8 @@ fn real() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Every event of every file, read independently: number of events, and sums of x, y, polarity and time.
+/// Reads every event of every file, independently of the loader: number of events, and sums of x, y, polarity
+/// and time.
 fn sums(folder: &Path) -> [u64; 5] {
     let mut sums = [0; 5];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -49,8 +50,8 @@ fn sums(folder: &Path) -> [u64; 5] {
     sums
 }
 
-/// Sums of the same over what was loaded; with steps of one microsecond no two events of a pixel and polarity
-/// meet, so nothing is lost.
+/// The same sums over the loaded recordings, in which events of one pixel and polarity in one step are a
+/// single spike.
 fn loaded(data: &Dataset) -> [[u64; 5]; 2] {
     let Shape { width, .. } = data.shape;
     [&data.train, &data.test].map(|split| {
@@ -70,14 +71,14 @@ fn loaded(data: &Dataset) -> [[u64; 5]; 2] {
 #[test]
 fn every_event_of_n_mnist_is_read() {
     let Some(folder) = real() else { return };
-    // The clock of the recordings ends before 65535 steps of 6 us: times are compared to the step.
+    // The recordings end before 65535 steps of 6 us; times are compared to within a step.
     let at = |binning: Binning| load_complete("n-mnist", Some(&folder), &binning).unwrap();
     let data = at(Binning { time_steps: 60_000, step_us: Some(6), downsample: 1 });
     assert_eq!((data.train.len(), data.test.len()), (1000, 100));
     for (part, found) in ["Train", "Test"].iter().zip(loaded(&data)) {
         let expected = sums(&folder.join("n-mnist").join(part));
         assert_eq!(found[0], expected[0], "{part}: events");
-        // Two events of a pixel and polarity within 6 us are one spike; such are rare.
+        // Two events of a pixel and polarity within 6 us are one spike, which is rare.
         let spikes =
             if *part == "Train" { &data.train } else { &data.test }.recordings().unwrap().spikes() as u64;
         assert!(expected[0] - spikes < expected[0] / 1000, "{part}: {spikes} of {}", expected[0]);
@@ -89,7 +90,7 @@ fn every_event_of_n_mnist_is_read() {
         let lost = 360_000 * (expected[0] - spikes);
         assert!((least..=most + lost).contains(&expected[4]), "{part}: sum of times");
     }
-    // Memory at T = 100 beside dense floats and bits.
+    // Memory at T = 100, compared with dense floats and bits.
     let data = at(Binning { time_steps: 100, ..Binning::default() });
     let train = data.train.recordings().unwrap();
     let dense = 1000 * 100 * data.shape.neurons();
@@ -160,7 +161,7 @@ fn a_run_of_recordings_is_trained_and_measured() {
     let rows = |name: &str| tables.iter().find(|table| table.name == name).unwrap().rows.len();
     assert_eq!(rows("robustness"), 5 * (1 + HIGHEST_SEVERITY));
     assert!(rows("raster") > 100 && rows("example_image") == 512 && rows("input_spectrum") == 20);
-    // Where robustness comes from, without what only the encoder can make.
+    // The mechanism analysis, without what only the encoder can make.
     let tables = mechanism::run(&out, &options, &mut |_| true).unwrap();
     let rows = |name: &str| tables.iter().find(|table| table.name == name).unwrap().rows.len();
     assert!(rows("why_cells") > 0);
@@ -174,20 +175,20 @@ fn what_recordings_cannot_have_is_refused() {
         settings.assign(assignment).unwrap();
         RunConfig::resolve(settings).unwrap_err().to_string()
     };
-    assert!(refused("encoder=signed").contains("leave it out"), "{}", refused("encoder=signed"));
+    assert!(refused("encoder=signed").contains("omit it"), "{}", refused("encoder=signed"));
     let noise = refused("noise=[\"gaussian/pixel\"]");
-    assert!(noise.contains("theirs are deletion, jitter, background, hot-pixel, polarity-flip"), "{noise}");
+    assert!(noise.contains("use one of deletion, jitter, background, hot-pixel, polarity-flip"), "{noise}");
     let mut images = Settings::default();
     for assignment in ["dataset=digits", "tau=30", "step_us=1000"] {
         images.assign(assignment).unwrap();
     }
-    let said = RunConfig::resolve(images).unwrap_err().to_string();
-    assert!(said.contains("step_us") && said.contains("recordings of events"), "{said}");
+    let message = RunConfig::resolve(images).unwrap_err().to_string();
+    assert!(message.contains("step_us") && message.contains("recordings of events"), "{message}");
 }
 
-/// The noises of a sensor, counted on a recording.
+/// The noises of a sensor, counted on recordings.
 #[test]
-fn sensor_noises_do_what_they_say() {
+fn sensor_noises_have_their_level() {
     let data = load("digits-events", None, &Limits { test: Some(30), ..Limits::NONE }).unwrap();
     let clean = Presentation::new(&data, Normaliser::PER_IMAGE, Encoding::clean(100), 3);
     let show = |presentation: &Presentation, index: usize| {

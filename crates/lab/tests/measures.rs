@@ -1,5 +1,5 @@
-//! Measurements against the golden networks: synaptic operations, norms, spike counts, NeuroBench's numbers,
-//! membranes.
+//! Measurements of the reference networks, compared with the golden files: synaptic operations, norms, spike
+//! counts, NeuroBench's metrics and membrane potentials.
 
 use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, Network, Packed, Scratch, Tau, infer};
 use leaklab_lab::analysis::example::potential;
@@ -10,7 +10,7 @@ use leaklab_lab::golden::EMBEDDED;
 use leaklab_record::Stimulus;
 use safetensors::{Dtype, SafeTensors};
 
-/// Every case without dropout, which is for training only.
+/// Every case without dropout, which applies only to training.
 const CASES: [&str; 7] =
     ["if_conv", "lif_conv", "lif_conv_exact", "lif_fc", "lif_noisy_input", "lif_threshold", "three_channels"];
 
@@ -171,7 +171,7 @@ fn neurobench_counts_the_same() {
             // Counts are exact; means over images may differ in the last bits.
             assert!((ours - theirs).abs() <= 1e-12 * theirs.abs().max(1.0), "{row}: {key} {ours}");
         }
-        // NeuroBench compares potentials, so a spike that meets a weight of zero is no update there.
+        // NeuroBench compares potentials, so it does not count a spike that meets a weight of zero.
         let ours = (updates::OPERATIONS * activity.neuron_updates) as f64 / images;
         let theirs = row["effective_neuron_ops"].as_f64().unwrap();
         if row["zeroed"].as_bool().unwrap() {
@@ -238,7 +238,7 @@ fn membranes_cross_the_threshold_where_neurons_fire() {
 }
 
 #[test]
-fn dead_weights_cost_nothing() {
+fn zero_weights_cost_nothing() {
     let mut golden = Golden::load("lif_fc");
     let all = Synapses::new(&golden.network);
     let fc3 = golden.network.architecture.parameters()[2].clone();
@@ -258,15 +258,15 @@ fn dead_weights_cost_nothing() {
 }
 
 #[test]
-fn a_network_beyond_all_numbers_is_measured_without_one() {
+fn a_network_that_overflows_is_measured_without_infinities() {
     let mut golden = Golden::load("lif_conv");
-    // Finite weights, sums beyond f32.
+    // The weights are finite, but their sums overflow f32.
     golden.network.weights.iter_mut().for_each(|w| *w = w.signum() * 3e38);
     let pass = golden.pass();
     assert_eq!((pass.images(), pass.sse), (golden.inputs.len() as u64, None));
     let activity = pass.activity.as_ref().unwrap();
     assert!(activity.norms.contains(&None));
-    // What is kept on disk reads back the same: nothing in it is infinite or NaN.
+    // What is stored on disk can be read back unchanged: nothing in it is infinite or NaN.
     let text = serde_json::to_string(&pass).unwrap();
     assert_eq!(serde_json::from_str::<Pass>(&text).unwrap(), pass);
 }

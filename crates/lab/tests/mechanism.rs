@@ -1,6 +1,5 @@
 //! Where robustness comes from: networks built by hand whose gain is known, and small trained ones whose
-//! cells must agree with
-//! `evaluate`, resume, and depend on nothing they should not.
+//! cells must agree with `evaluate` and must not depend on threads and interruptions.
 
 use leaklab_engine::encode::Encoding;
 use leaklab_engine::noise::Severities;
@@ -31,13 +30,14 @@ fn rows<R: Row>(tables: &[Table]) -> Vec<R> {
 }
 
 // Networks built by hand. Images have two pixels, +1 and -1, which fire at every one of three steps; hidden
-// neurons see the first pixel alone, so everything they do can be told by hand. The leak is tau = 10, lambda
-// = 0.905.
+// neurons receive only the first pixel, so everything they do can be computed by hand. The leak is tau = 10,
+// lambda = 0.905.
 
 const STEPS: usize = 3;
 const IMAGES: usize = 24;
 
-/// A network of hidden neurons with a weight each, of which those of `votes[class]` speak for a class.
+/// A network whose hidden neurons have one input weight each; `votes[class]` are their output weights for a
+/// class.
 fn network(hidden: &[f32], votes: [&[f32]; 2]) -> Network {
     let architecture = Architecture::parse(&format!("1x1x2-{}FC-2o", hidden.len())).unwrap();
     let mut network = Network::new(architecture, Leak::uniform(Tau::INFINITE), 1.0).unwrap();
@@ -77,31 +77,31 @@ fn parts(without: &Network, with: &Network) -> [f64; 4] {
     Part::ALL.map(|part| split.iter().find(|row| row.part == part).unwrap().mean)
 }
 
-/// One neuron fires at step 2 and speaks for class 0, one at step 3 and speaks for class 1, a little less:
-/// the plain sum says 0, a readout that forgets says 1. Leak does not change when the neurons fire (0.6 +
-/// 0.543 > 1, 0.4 + 0.362 + 0.328 > 1).
+/// One neuron fires at step 2 and votes for class 0, another at step 3 and votes for class 1 with a slightly
+/// smaller weight: the plain sum predicts 0, a leaky readout predicts 1. Leak does not change when the
+/// neurons fire (0.6 + 0.543 > 1, 0.4 + 0.362 + 0.328 > 1).
 #[test]
 fn a_gain_of_the_readout_alone() {
     let network = network(&[0.6, 0.4], [&[1.0, 0.0], &[0.0, 0.95]]);
     assert_eq!(parts(&network, &network), [1.0, 0.0, 0.0, 1.0]);
 }
 
-/// A neuron that reaches the threshold at step 3 without leak (1.05) and not with it (0.953) speaks for class
-/// 0; one that fires at every step speaks for class 1, more quietly.
+/// A neuron that reaches the threshold at step 3 without leak (1.05) and not with it (0.953) votes for class
+/// 0; one that fires at every step votes for class 1 with a smaller weight.
 #[test]
 fn a_gain_of_the_hidden_layers_alone() {
     let network = network(&[0.35, 2.0], [&[1.0, 0.0], &[0.0, 0.1]]);
     assert_eq!(parts(&network, &network), [1.0, 0.0, 1.0, 0.0]);
 }
 
-/// A neuron that fires at every step whatever the leak, and weights that training has turned to the right
-/// class.
+/// A neuron that fires at every step whatever the leak, and output weights that training has changed to the
+/// right class.
 #[test]
 fn a_gain_of_training_alone() {
     let without = network(&[2.0], [&[1.0], &[0.0]]);
     let with = network(&[2.0], [&[0.0], &[1.0]]);
     assert_eq!(parts(&without, &with), [1.0, 1.0, 0.0, 0.0]);
-    // The other way round it is a loss, and of the same place.
+    // With the networks exchanged, it is a loss, in the same place.
     assert_eq!(parts(&with, &without), [-1.0, -1.0, 0.0, 0.0]);
 }
 
@@ -145,14 +145,14 @@ fn trained(folder: &Path) -> Vec<PathBuf> {
     config(folder).runs().into_iter().map(one).collect()
 }
 
-/// The tables of a study, and how often progress was told.
+/// The tables of a study, and the number of progress reports.
 fn study(runs: &[PathBuf], folder: &Path, count: usize) -> (Vec<Table>, usize) {
-    let mut told = 0;
+    let mut reports = 0;
     let tables = mechanism::study(runs, None, &folder.join("compare"), &options(count), &mut |_| {
-        told += 1;
+        reports += 1;
         true
     });
-    (tables.unwrap(), told)
+    (tables.unwrap(), reports)
 }
 
 /// Everything about one small study, so that it is trained once.
@@ -167,7 +167,7 @@ fn cells_of_trained_networks() {
         true
     })
     .unwrap();
-    // What was planned from the settings alone is what was shown.
+    // The number of images planned from the settings equals the number shown.
     let images = 60;
     assert_eq!(
         (last.done, last.total),
@@ -181,7 +181,7 @@ fn cells_of_trained_networks() {
     resumes(&runs, folder.path(), &tables);
 }
 
-/// With h = r = w a cell is an evaluation, spikes and operations included.
+/// With h = r = w a cell equals an evaluation, including spikes and operations.
 fn equal_to_evaluate(runs: &[PathBuf], tables: &[Table]) {
     let cells: Vec<CellRow> = rows(tables);
     for trained in [tau(10.0), Tau::INFINITE] {
@@ -219,7 +219,7 @@ fn equal_to_evaluate(runs: &[PathBuf], tables: &[Table]) {
             });
             let row = row.unwrap();
             assert_eq!(row.seeds, 2);
-            // Means of the same numbers, added in another order: within a rounding of each.
+            // Means of the same numbers, added in another order, differ at most by rounding.
             let same = |a: f64, b: f64| (a - b).abs() <= 4.0 * f64::EPSILON * b.abs();
             assert!(same(row.accuracy, mean(&accuracies)), "{trained} {stimulus}");
             assert!(
@@ -228,7 +228,7 @@ fn equal_to_evaluate(runs: &[PathBuf], tables: &[Table]) {
             );
         }
     }
-    // And somewhere leak changes something, or the test would show nothing.
+    // Leak must change something somewhere, or the test would show nothing.
     let split: Vec<SplitRow> = rows(tables);
     for part in [Part::Training, Part::Hidden, Part::Readout] {
         assert!(split.iter().any(|row| row.part == part && row.mean != 0.0), "{part}");
@@ -267,7 +267,7 @@ fn parts_are_whole_numbers(tables: &[Table]) {
     assert!(prices.iter().any(|row| row.measure == PriceMeasure::Synops && row.mean != 0.0));
 }
 
-/// A readout of the recorded signal is, image by image, a run with that `readout_tau`.
+/// A readout of the recorded signal equals, image by image, a run with that `readout_tau`.
 fn readouts_equal_runs(runs: &[PathBuf]) {
     let run = runs.iter().find(|run| run.ends_with("tau-inf_seed-1")).unwrap();
     let readout = tau(10.0);
@@ -302,7 +302,7 @@ fn sentences_agree_with_tables(tables: &[Table]) {
             };
             let found = split.iter().find(own).unwrap();
             let (mean, low, high) = (found.mean, found.low.unwrap(), found.high.unwrap());
-            // Of a loss, the numbers are points lost.
+            // For a loss, the numbers are points lost.
             let [mean, low, high] =
                 if row.sentence.contains(" loses ") { [-mean, -high, -low] } else { [mean, low, high] };
             format!("{} [{}, {}]", points(mean), points(low), points(high))
@@ -352,12 +352,13 @@ fn advice_is_measured(runs: &[PathBuf], tables: &[Table]) {
     assert_eq!(advise(Some(8), None).unwrap().stimulus, Stimulus::at(noise, 8));
 }
 
-/// Stopped, gone on with, on other threads and after damage: the same bytes, and nothing is shown twice.
+/// After an interruption, on other threads and after damage, the tables are bit-identical, and nothing is
+/// shown twice.
 fn resumes(runs: &[PathBuf], folder: &Path, tables: &[Table]) {
     let texts = |tables: &[Table]| tables.iter().map(Table::to_json).collect::<Vec<_>>();
     let expected = texts(tables);
-    // A kept run is told of once, one that is made at its start too.
-    let (again, kept) = study(runs, folder, 1);
+    // A stored run is reported once; a run that is made is also reported at its start.
+    let (again, stored) = study(runs, folder, 1);
     assert_eq!(texts(&again), expected);
     for run in runs {
         std::fs::remove_dir_all(run.join("analysis/cells")).unwrap();
@@ -370,12 +371,12 @@ fn resumes(runs: &[PathBuf], folder: &Path, tables: &[Table]) {
     assert!(matches!(stopped, Err(AnalysisError::Interrupted)));
     let files: Vec<PathBuf> =
         std::fs::read_dir(runs[1].join("analysis/cells")).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(!files.is_empty(), "what was finished is kept");
+    assert!(!files.is_empty(), "finished work is stored");
     let text = std::fs::read_to_string(&files[0]).unwrap();
     std::fs::write(&files[0], text.replacen("\"spikes\":", "\"spikes\":1", 1)).unwrap();
     let (fresh, made) = study(runs, folder, 3);
     assert_eq!(texts(&fresh), expected);
-    assert!(kept < made && made < 3 * kept, "kept runs are not made again: {kept}, {made}");
+    assert!(stored < made && made < 3 * stored, "stored runs are not made again: {stored}, {made}");
 }
 
 #[test]
@@ -395,13 +396,17 @@ fn a_single_run_gives_what_one_network_allows() {
         let table = tables.iter().find(|table| table.name == name).unwrap();
         assert!(says(table, "Weights trained with tau 10"), "{}", table.definition);
     }
+    for name in [SplitRow::TABLE, PriceRow::TABLE, ColourRow::TABLE, AdviceRow::TABLE] {
+        let table = tables.iter().find(|table| table.name == name).unwrap();
+        assert!(says(table, "trained with tau 10"), "{}", table.definition);
+    }
     assert!(!tables.iter().any(|table| says(table, "trained without leak")));
     let sentences: Vec<WhyRow> = rows(&tables);
     let window = sentences.iter().find(|row| row.topic == Topic::Window).unwrap();
     assert!(window.sentence.starts_with("In networks trained with tau 10 and run"), "{}", window.sentence);
     // It may be a gain or a loss.
     assert!(window.sentence.contains("changes accuracy under") && !window.sentence.contains("gains"));
-    // Alone, it is no study.
+    // A single run is not a study.
     let alone = mechanism::study(std::slice::from_ref(run), None, folder.path(), &options(1), &mut |_| true);
     let message = alone.unwrap_err().to_string();
     assert!(message.contains("without leak (tau = inf)") && message.contains("tau = [30, inf]"), "{message}");

@@ -1,4 +1,4 @@
-//! NIR there and back, what is refused, and the graph's own equations against the engine.
+//! NIR export and import, what is refused, and the graph's own equations compared with the engine.
 
 use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, Network, Packed, Scratch, Tau, infer};
 use leaklab_lab::config::{RunConfig, Settings};
@@ -35,7 +35,7 @@ fn nir_to_leaklab_to_nir_is_lossless() {
     }
 }
 
-/// A model states how its input is made: of images how pixels become spikes, of recordings how they are
+/// A model states how its input is made: for images, how pixels become spikes; for recordings, how they are
 /// divided into steps.
 #[test]
 fn models_of_recordings_have_no_encoder() {
@@ -76,7 +76,7 @@ fn models_of_recordings_have_no_encoder() {
 }
 
 #[test]
-fn leak_by_layer_goes_there_and_back() {
+fn leak_by_layer_is_exported_and_imported() {
     let mut leak = Leak::uniform(Tau::new(50.0).unwrap());
     leak.layer_tau.insert("conv2".into(), Tau::new(5.0).unwrap());
     leak.layer_tau.insert("fc1".into(), Tau::INFINITE);
@@ -92,7 +92,7 @@ fn leak_by_layer_goes_there_and_back() {
 }
 
 #[test]
-fn a_graph_of_pythons_nir_comes_in_bit_for_bit() {
+fn a_graph_of_pythons_nir_is_imported_exactly() {
     let graph = python();
     let imported = import(&graph, &ImportOptions::default()).unwrap();
     assert_eq!(imported.network.architecture.to_string(), "1x4x4-2C3-2P-5FC-3o");

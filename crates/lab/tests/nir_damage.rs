@@ -9,8 +9,8 @@ fn position(bytes: &[u8], rng: &mut TestRng) -> usize {
     bytes[at..].iter().position(|&b| b != 0).map_or(at, |skip| at + skip)
 }
 
-/// One to eight edits at bytes in use: flipped bits, random bytes, runs of one byte, copied blocks, a cut
-/// end. (Most of a file by h5py is empty tables; edits there would test nothing.)
+/// One to eight edits at bytes in use: flipped bits, random bytes, runs of one byte, copied blocks,
+/// truncation. (Most of a file by h5py is empty tables; edits there would test nothing.)
 fn damage(good: &[u8], rng: &mut TestRng) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..1 + rng.next_u32() % 8 {

@@ -1,4 +1,5 @@
-//! One's own arrays from training to analysis: found beside the run, pinned by their digest.
+//! The user's own arrays from training to analysis: they are found in the run's folder and pinned by their
+//! digest.
 
 use leaklab_lab::analysis::{self, Analysis};
 use leaklab_lab::config::{RunConfig, Settings, StudyConfig};
@@ -47,7 +48,7 @@ fn train_at(config: &RunConfig, out: &Path) -> Result<train::Summary, train::Tra
 }
 
 #[test]
-fn a_run_finds_the_data_beside_it_and_refuses_others() {
+fn a_run_finds_the_data_in_its_folder_and_refuses_others() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     std::fs::create_dir(&out).unwrap();
@@ -63,7 +64,7 @@ fn a_run_finds_the_data_beside_it_and_refuses_others() {
     let options = analysis::Options::as_trained(Arc::new(train::threads(Some(1)).unwrap()));
     let tables = analysis::analyse(&moved, &Analysis::ALL, &options, &mut |_| true).unwrap();
     assert!(tables.iter().any(|table| table.name == "robustness"));
-    // The same data elsewhere do as well; others do not.
+    // The same data in another place are accepted; other data are not.
     let other = folder.path().join("mine.npz");
     std::fs::rename(moved.join("mine.npz"), &other).unwrap();
     let mut run = TrainedRun::open(&moved, Weights::Last).unwrap();
@@ -86,7 +87,8 @@ fn a_study_pins_its_data() {
     assert!(plan.config.runs().iter().all(|run| run.data_sha256.is_some()));
     std::fs::create_dir_all(study.path()).unwrap();
     leaklab_lab::study::begin(&study, &plan.config, "leaklab study").unwrap();
-    // Asked for again, without a digest: the same data pass, others are refused.
+    // If the study is requested again without a digest, the same data are accepted, and other data are
+    // refused.
     leaklab_lab::study::check(&study, &Plan::make(&config, &study, 1).unwrap().config).unwrap();
     write(&data, 1.0);
     let changed = Plan::make(&config, &study, 1).unwrap().config;
@@ -94,7 +96,7 @@ fn a_study_pins_its_data() {
     assert!(message.contains("data_sha256"), "{message}");
 }
 
-/// A task of a job array, and a comparison, leave the digest where it is, and the whole study goes on after them.
+/// A task of a job array and a comparison preserve the digest, and the whole study continues after them.
 #[test]
 fn a_study_of_own_data_stays_pinned_in_parts() {
     use leaklab_lab::study::{Options, check, compare, run, run_one};
@@ -119,7 +121,7 @@ fn a_study_of_own_data_stays_pinned_in_parts() {
 }
 
 #[test]
-fn a_network_that_does_not_fit_is_told_what_would() {
+fn the_message_for_a_network_that_does_not_fit_states_what_would() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("mine.npz"), 0.0);
     let mut settings = settings(Some(folder.path()));

@@ -1,10 +1,10 @@
-//! The rules keep their promises: thousands of made-up studies with known truth, judged by the real
+//! Error rates of the rules: thousands of simulated studies with known effects, judged by the real
 //! comparison.
 //!
-//! A study here is a latent-variable model: an image has a difficulty, a training (condition x seed) a skill,
-//! a training meets an image with an affinity of its own, and a presentation adds luck. All enter the logit
-//! of a correct answer. What varies between trainings and what varies between images is what a study's
-//! intervals must cover.
+//! A simulated study is a latent-variable model: an image has a difficulty, a training (condition x seed) has
+//! a skill, each pair of training and image has an affinity, and each presentation adds randomness. All enter
+//! the logit of a correct answer. The intervals of a study must cover the variation between trainings and
+//! that between images.
 
 mod synthetic;
 
@@ -38,23 +38,23 @@ impl Random {
     }
 }
 
-/// What a made-up study is like.
+/// Parameters of a simulated study.
 #[derive(Clone, Copy)]
 struct Model {
     seeds: usize,
     images: usize,
     /// Standard deviation of a training's skill, shared by all noises, in logits.
     skill: f32,
-    /// And of its part for one noise.
+    /// Standard deviation of the part of its skill for one noise.
     skill_by_noise: f32,
-    /// Of a training's affinity to an image.
+    /// Standard deviation of a training's affinity to an image.
     affinity: f32,
-    /// What leak adds, in logits.
+    /// Effect of leak, in logits.
     effect: f32,
 }
 
 /// Trainings differ by some two points of accuracy, images by far more.
-const USUAL: Model =
+const TYPICAL: Model =
     Model { seeds: 6, images: 355, skill: 0.08, skill_by_noise: 0.05, affinity: 0.7, effect: 0.0 };
 
 const DIFFICULTY: f32 = 1.6;
@@ -64,12 +64,12 @@ fn logistic(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The logit at a severity from 0 to 8: from nearly all to nearly chance.
+/// The logit at a severity from 0 to 8: from nearly all correct to nearly chance.
 fn level(severity: usize) -> f32 {
     4.0 - 0.75 * severity as f32
 }
 
-/// The records of one study: without leak, and with.
+/// The records of one study, with and without leak.
 fn study(model: &Model, configs: &[RunConfig], number: u64) -> Vec<RunRecord> {
     let mut random = Random(number.wrapping_mul(0x1234_5678_9ABC_DEF1));
     let difficulty: Vec<f32> = (0..model.images).map(|_| DIFFICULTY * random.normal()).collect();
@@ -105,7 +105,7 @@ fn study(model: &Model, configs: &[RunConfig], number: u64) -> Vec<RunRecord> {
     runs
 }
 
-/// The true difference in robustness: over all images and trainings.
+/// The true difference in robustness, over all images and trainings.
 fn truth(model: &Model) -> f64 {
     let mut random = Random(7);
     let spread =
@@ -123,7 +123,7 @@ fn truth(model: &Model) -> f64 {
 
 /// Of many studies, the shares in which some noise "holds", in which an interval covers the truth, and in
 /// which the claim holds for the first noise.
-fn promises(model: Model, studies: u64) -> (f64, f64, f64) {
+fn error_rates(model: Model, studies: u64) -> (f64, f64, f64) {
     let mut configs = Vec::new();
     for tau in ["9", "inf"] {
         for seed in 1..=model.seeds {
@@ -159,7 +159,7 @@ fn promises(model: Model, studies: u64) -> (f64, f64, f64) {
 
 const STUDIES: u64 = 2000;
 
-/// What chance adds to a share of so many studies: three standard errors of a share near 5 %.
+/// Tolerance of a share of [`STUDIES`] studies: three standard errors of a share near 5 %.
 fn slack() -> f64 {
     3.0 * (0.05 * 0.95 / STUDIES as f64).sqrt()
 }
@@ -167,39 +167,40 @@ fn slack() -> f64 {
 #[test]
 fn without_an_effect_claim_2_seldom_holds_and_intervals_cover() {
     for (name, model) in [
-        ("the default study's seeds and images", USUAL),
-        ("three seeds", Model { seeds: 3, ..USUAL }),
-        ("twelve seeds", Model { seeds: 12, images: 200, ..USUAL }),
+        ("the default study's seeds and images", TYPICAL),
+        ("two seeds", Model { seeds: 2, ..TYPICAL }),
+        ("three seeds", Model { seeds: 3, ..TYPICAL }),
+        ("twelve seeds", Model { seeds: 12, images: 200, ..TYPICAL }),
         (
             "few images, hardly any variance of seeds",
-            Model { images: 60, skill: 0.0, skill_by_noise: 0.0, ..USUAL },
+            Model { images: 60, skill: 0.0, skill_by_noise: 0.0, ..TYPICAL },
         ),
-        ("trainings that differ a lot", Model { skill: 0.3, skill_by_noise: 0.15, ..USUAL }),
+        ("trainings that differ a lot", Model { skill: 0.3, skill_by_noise: 0.15, ..TYPICAL }),
     ] {
-        let (holds, covers, _) = promises(model, STUDIES);
+        let (holds, covers, _) = error_rates(model, STUDIES);
         println!(
             "{name}: claim 2 holds for some noise in {:.1} %, intervals cover in {:.1} %",
             100.0 * holds,
             100.0 * covers
         );
         assert!(holds <= 0.05 + slack(), "{name}: {holds}");
-        assert!(covers >= 0.93, "{name}: {covers}");
+        assert!(covers >= 0.95 - slack(), "{name}: {covers}");
     }
 }
 
 #[test]
 fn with_an_effect_of_two_points_it_is_found() {
-    let model = Model { effect: 0.17, ..USUAL };
+    let model = Model { effect: 0.17, ..TYPICAL };
     let truth = truth(&model);
     assert!((truth - 0.02).abs() < 0.002, "the effect is {truth}");
     for seeds in [3, 6, 12] {
-        let (_, covers, power) = promises(Model { seeds, ..model }, STUDIES);
+        let (_, covers, power) = error_rates(Model { seeds, ..model }, STUDIES);
         println!(
             "{seeds} seeds, effect of {:.2} points: holds in {:.1} %, intervals cover in {:.1} %",
             100.0 * truth,
             100.0 * power,
             100.0 * covers
         );
-        assert!(covers >= 0.93, "{seeds}: {covers}");
+        assert!(covers >= 0.95 - slack(), "{seeds}: {covers}");
     }
 }

@@ -1,4 +1,4 @@
-//! `docs/reliability.md` names a test for every promise: the tests exist.
+//! `docs/reliability.md` names a test for every guarantee; this test checks that they exist.
 
 use std::fs;
 use std::path::Path;

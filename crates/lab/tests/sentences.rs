@@ -11,12 +11,12 @@ fn tau(steps: f64) -> Tau {
     Tau::new(steps).unwrap()
 }
 
-/// A loss is given in points lost, without a sign; what may go either way is a change.
+/// A loss is given in points lost, without a sign; what may be chance is called a change.
 #[test]
 fn losses_have_no_minus() {
     let noise = "gaussian/pixel".parse().unwrap();
     let stimulus = Stimulus::at(noise, 5);
-    // Of 100 images, so many more are classified correctly with leak, and fewer if negative.
+    // Of 100 images, `more` more are classified correctly with leak; if it is negative, fewer are.
     let contrast = |more: i32| {
         let image = |i: i32| if i < more.abs() { f64::from(more.signum()) } else { 0.0 };
         Contrast::crossed(&vec![(0..100).map(image).collect::<Vec<f64>>(); 3]).unwrap()
@@ -31,7 +31,7 @@ fn losses_have_no_minus() {
     assert!(loss.contains("points that tau 30 loses under Gaussian noise on pixels (severity 5), 50.0 ["));
     assert!(loss.contains("come from the hidden layers, \u{2212}10.0 ["), "{loss}");
     let gain = sentence([40, 50, -10]);
-    assert_eq!(gain, loss.replace("loses", "gains"), "the same numbers, the other way round");
+    assert_eq!(gain, loss.replace("loses", "gains"), "the same numbers, with the opposite sign");
     let chance = sentence([-1, -1, 0]);
     assert!(chance.contains("changes accuracy") && chance.contains("by \u{2212}1.0 ["), "{chance}");
 }
@@ -54,19 +54,19 @@ fn a_silent_layer_is_called_silent() {
     let both = |hidden: Tau, layer: &str, fast: f64| {
         [row(hidden, layer, 0.1, 0.8), row(hidden, layer, 0.5, 0.8 * fast)]
     };
-    let said = |rows: &[[ResponseRow; 2]]| sentences::of_response(&rows.concat(), tau(30.0));
+    let row_of_response = |rows: &[[ResponseRow; 2]]| sentences::of_response(&rows.concat(), tau(30.0));
     let (leak, none) = (tau(30.0), Tau::INFINITE);
     let all =
         [both(leak, "conv1", 1.0), both(leak, "fc1", 0.5), both(none, "conv1", 1.0), both(none, "fc1", 0.7)];
-    let sentence = said(&all).unwrap().sentence;
+    let sentence = row_of_response(&all).unwrap().sentence;
     assert!(sentence.contains("is 50 % of that to the slowest (0.1) with tau 30"), "{sentence}");
     assert!(sentence.ends_with("and 70 % without leak."), "{sentence}");
     let [conv1, _, rest @ ..] = all.clone();
     let silenced: Vec<_> = std::iter::once(conv1).chain(rest).collect();
-    let row = said(&silenced).unwrap();
+    let row = row_of_response(&silenced).unwrap();
     assert!(row.sentence.starts_with("With tau 30 in the hidden layers, fc1 is silent,"), "{}", row.sentence);
     assert_eq!(row.tau, Some(leak));
-    let sentence = said(&[both(leak, "fc1", 0.5)]).unwrap().sentence;
+    let sentence = row_of_response(&[both(leak, "fc1", 0.5)]).unwrap().sentence;
     assert!(sentence.starts_with("Without leak in the hidden layers, fc1 is silent,"), "{sentence}");
     // One frequency is neither slow nor fast.
     let one = [leak, none].map(|hidden| row_of(&all, hidden));
@@ -117,7 +117,7 @@ fn the_explanation_follows_from_w1_and_w4() {
         let sentence = sentences::explanation(&claims).unwrap().sentence;
         assert!(sentence.contains(says), "{hidden:?} {slow}: {sentence}");
     }
-    // One noise is not counted.
+    // If there is only one noise, its verdict is given instead of counts.
     let one = [row(ClaimId::FromHidden, "noise", DoesNotHold), row(ClaimId::SlowNoise, "", Holds)];
     let sentence = sentences::explanation(&one).unwrap().sentence;
     assert!(sentence.contains("Here, W1 does not hold, and W4 holds: the"), "{sentence}");

@@ -1,4 +1,5 @@
-//! What is changed behind the program's back is noticed: kept passes, and the images of a run that goes on.
+//! Changes made outside the program are noticed: in stored passes, and in the images of a run that is
+//! resumed.
 
 use image::{GrayImage, ImageFormat, Luma};
 use leaklab_lab::analysis::pass::Pass;
@@ -10,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const SMALL: &str = "tau = 30\ntime_steps = 8\nepochs = 2\nbatch = 10\npresentations = 1\nlearning_rate = 0.1\n\
-                     evaluate_train_images = 10\nschedule = { after = [], times = 1.0 }\nnoise = []\n";
+const SMALL: &str = "tau = 30\ntime_steps = 8\nepochs = 2\nbatch = 10\npresentations = 1\nlearning_rate = \
+                     0.1\nevaluate_train_images = 10\nschedule = { after = [], times = 1.0 }\nnoise = []\n";
 
 fn config(folder: &Path, text: &str) -> RunConfig {
     let file = folder.join("settings.toml");
@@ -39,17 +40,17 @@ fn a_changed_pass_is_made_anew() {
     let config = config(folder.path(), settings);
     train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
     let (expected, _) = tables(&run).unwrap();
-    assert_eq!(tables(&run).unwrap().1, 0, "everything is kept");
+    assert_eq!(tables(&run).unwrap().1, 0, "everything is stored");
 
     let path = run.join("analysis/passes/clean.json");
-    let kept = fs::read_to_string(&path).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    let stored = fs::read_to_string(&path).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&stored).unwrap();
     let fingerprint = value["fingerprint"].as_str().unwrap();
     let pass: Pass = serde_json::from_value(value["content"].clone()).unwrap();
-    assert_eq!(pass.to_text(fingerprint.to_owned()), kept);
+    assert_eq!(pass.to_text(fingerprint.to_owned()), stored);
 
-    // Who changes a number, and who changes its digest too.
-    let changed = kept.replacen("\"presentation\":1", "\"presentation\":2", 1);
+    // A number is changed, first without its digest and then with it.
+    let changed = stored.replacen("\"presentation\":1", "\"presentation\":2", 1);
     let forged = |change: fn(&mut Pass)| {
         let mut pass = pass.clone();
         change(&mut pass);
@@ -57,7 +58,7 @@ fn a_changed_pass_is_made_anew() {
     };
     let forgeries = [
         changed,
-        kept.replacen("\"activity\":{", "\"activity\":null,\"was\":{", 1),
+        stored.replacen("\"activity\":{", "\"activity\":null,\"was\":{", 1),
         forged(|pass| pass.activity = None),
         forged(|pass| pass.spectrum = None),
         forged(|pass| pass.correct = Default::default()),
@@ -67,12 +68,12 @@ fn a_changed_pass_is_made_anew() {
         forged(|pass| pass.activity.as_mut().unwrap().image_synops.truncate(1)),
     ];
     for (number, forgery) in forgeries.iter().enumerate() {
-        assert_ne!(*forgery, kept, "forgery {number} changes nothing");
+        assert_ne!(*forgery, stored, "forgery {number} changes nothing");
         fs::write(&path, forgery).unwrap();
         let (made, shown) = tables(&run).unwrap();
-        assert_eq!(shown, 20, "forgery {number} was believed");
+        assert_eq!(shown, 20, "forgery {number} was accepted");
         assert!(made == expected, "forgery {number} changed a table");
-        assert_eq!(fs::read_to_string(&path).unwrap(), kept, "forgery {number}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), stored, "forgery {number}");
     }
 
     #[cfg(unix)]
@@ -84,7 +85,7 @@ fn a_changed_pass_is_made_anew() {
     }
 }
 
-/// Writes ten images of two classes.
+/// Writes ten images of each of two classes.
 fn write_images(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for (class, start) in [("a", 0u8), ("b", 128)] {

@@ -1,4 +1,4 @@
-//! The trade-off between robustness and work counts the noises that a study tests, whichever they are.
+//! The trade-off between robustness and operations includes all noises that a study tests.
 
 mod synthetic;
 
@@ -7,8 +7,8 @@ use leaklab_record::tables::TradeoffRow;
 use leaklab_record::{NoiseKey, Row, Rows};
 use synthetic::{Numbers, config, falling, record};
 
-/// The table of two conditions with three seeds each under some noises, the accuracies of each given for the
-/// condition with leak and the one without.
+/// The table of two conditions with three seeds each under some noises, with the accuracies of the condition
+/// with leak and of that without leak.
 fn tradeoff(noises: &[(&str, [[f64; 8]; 2])]) -> Rows<TradeoffRow> {
     let mut runs = Vec::new();
     for (i, tau) in ["30", "inf"].into_iter().enumerate() {
@@ -35,7 +35,7 @@ fn noises_beyond_the_paper_s_count() {
     let [("tau 30", with), ("tau inf", without)] = found[..] else { panic!("{found:?}") };
     assert!((with - mean(strong)).abs() < 1e-9 && (without - mean(weak)).abs() < 1e-9, "{found:?}");
     assert!(table.definition.contains("(background activity, loss of spikes)"), "{}", table.definition);
-    // Beside one of the paper's, each counts as much.
+    // Together with one of the paper's noises, each counts equally.
     let table = tradeoff(&[("gaussian/pixel", [strong, weak]), ("jitter/channel", [weak, weak])]);
     let expected = 0.5 * (mean(strong) + mean(weak));
     assert!((table.rows[0].robustness - expected).abs() < 1e-9, "{:?}", table.rows[0]);

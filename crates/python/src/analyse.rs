@@ -1,4 +1,4 @@
-//! Every analysis as arrays, the comparison of runs, and the page.
+//! Analyses as arrays, the comparison of runs, and the page.
 
 use crate::convert::columns;
 use crate::network::leak_change;
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// (robustness_summary, input_spectrum, critical_frequency, ...); the table is returned as a dict of arrays,
 /// ready for ``pandas.DataFrame``. ``"all"`` and ``"mechanism"`` return a dict of all their tables.
 ///
-/// ``run`` is the folder of a run. ``"mechanism"``, which finds out where robustness comes from, also accepts
+/// ``run`` is the folder of a run. ``"mechanism"``, which measures where robustness comes from, also accepts
 /// the folder of a study: its networks are run with each other's leaks, so that their differences can be
 /// explained.
 ///
@@ -55,7 +55,7 @@ pub fn analyse<'py>(
     let leak = leak_change(tau, layer_tau, readout_tau)?;
     let why = name == "mechanism";
     if why && !leak.is_empty() {
-        return Err(fault("mechanism tries every leak itself; leave out tau, layer_tau and readout_tau"));
+        return Err(fault("mechanism varies the leak itself; omit tau, layer_tau and readout_tau"));
     }
     let named = |name: &String| name.parse().map_err(|e| fault(format!("noise is '{name}': {e}")));
     let noise = noise.iter().map(named).collect::<PyResult<Vec<NoiseKey>>>()?;
@@ -69,8 +69,7 @@ pub fn analyse<'py>(
     let study = study_at(&run);
     match &study {
         Some(_) if !why => {
-            let only =
-                "a study as a whole has the analysis mechanism only; give the folder of one of its runs";
+            let only = "a whole study has the analysis mechanism only; give the folder of one of its runs";
             return Err(fault(format!("{}: {only}", run.display())));
         }
         Some(_) => {}
@@ -112,7 +111,7 @@ fn study_at(folder: &Path) -> Option<StudyFolder> {
     Some(StudyFolder::at(folder)).filter(|study| study.exists() && !RunFolder::at(folder).exists())
 }
 
-/// Tables by their names.
+/// Tables as a dict, by their names.
 fn dict_of<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for table in tables {
@@ -151,9 +150,9 @@ pub fn tables(py: Python<'_>, run: PathBuf) -> PyResult<Bound<'_, PyDict>> {
 
 /// Compares several analysed runs and judges the paper's claims; returns all tables.
 ///
-/// ``runs`` are folders of runs, or the folder of a study. The tables are written into ``out``; those of a
-/// study into its ``compare`` folder if that is not given. ``baseline`` names the condition that others are
-/// compared with; the study's own, or the one with the least leak, if not given.
+/// ``runs`` are folders of runs, or the folder of a study. The tables are written into ``out``; if it is not
+/// given, those of a study are written into its ``compare`` folder. ``baseline`` names the condition that
+/// others are compared with; if it is not given, it is the study's own, or the one with the least leak.
 #[pyfunction]
 #[pyo3(signature = (runs, out=None, *, baseline=None))]
 pub fn compare<'py>(
@@ -173,7 +172,7 @@ pub fn compare<'py>(
         [one] => study_at(one).map(|study| study.compare()),
         _ => None,
     };
-    let out = out.or(of_study).ok_or_else(|| fault("say where the tables go with out="))?;
+    let out = out.or(of_study).ok_or_else(|| fault("give the folder for the tables with out="))?;
     let tables = py.detach(|| -> PyResult<Vec<Table>> {
         let Members { runs, baseline: own } = members(&given).map_err(fault)?;
         compare_folders(&runs, baseline.or(own).as_deref(), &out).map_err(fault)

@@ -1,6 +1,6 @@
-//! Arguments that are checked while they are read, so that a refusal names them.
+//! Arguments that are checked when they are read, so that the error message names them.
 //!
-//! Python's own errors for a negative or too large number name neither the argument nor what is expected.
+//! Python's own errors for negative and too large numbers name neither the argument nor what is expected.
 
 use crate::fault;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
@@ -9,10 +9,10 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use std::ops::RangeInclusive;
 
-/// The engine counts steps in 16 bits.
+/// Limit for the number of steps, which the engine counts in 16 bits.
 pub const MOST_STEPS: usize = u16::MAX as usize;
 
-/// A whole number within a range. What is no whole number is Python's own `TypeError`.
+/// A whole number within a range. For other types the error is Python's own `TypeError`.
 fn whole<T>(name: &str, value: &Bound<'_, PyAny>, range: RangeInclusive<T>) -> PyResult<T>
 where
     T: TryFrom<i128> + Into<u64> + PartialOrd + Copy,
@@ -25,7 +25,7 @@ where
     let found = number.and_then(|number| T::try_from(number).ok()).filter(|number| range.contains(number));
     found.ok_or_else(|| {
         let (least, most): (u64, u64) = ((*range.start()).into(), (*range.end()).into());
-        // A limit that is only that of the type is worth no words until it is passed.
+        // An upper limit that is only that of the type is not mentioned unless it is exceeded.
         let expected = match number {
             Some(number) if number < i128::from(least) && most >= u64::from(u32::MAX) => {
                 format!("a whole number of {least} or more")
@@ -36,7 +36,7 @@ where
     })
 }
 
-/// The same for an argument that may be `None`, as a number of things that are counted in memory.
+/// [`whole`] for an argument that may be `None`, as a `usize`.
 fn count(name: &str, value: &Bound<'_, PyAny>, least: u64, most: u64) -> PyResult<Option<usize>> {
     match value.is_none() {
         true => Ok(None),
@@ -114,7 +114,7 @@ pub fn downsample(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     whole("downsample", value, 1..=u64::from(u16::MAX)).map(|pixels| pixels as usize)
 }
 
-/// `callback`, or `None`; refused before any work is done if it cannot be called.
+/// `callback`, or `None`. If it cannot be called, it is refused before any work is done.
 pub fn callback(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     if value.is_none() {
         return Ok(None);
@@ -126,7 +126,7 @@ pub fn callback(value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
     Ok(Some(value.clone().unbind()))
 }
 
-/// A list of names; a single one may be given as it is.
+/// A list of names; a single name may be given without a list.
 pub fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match value.extract::<String>() {
         Ok(name) => Ok(vec![name]),

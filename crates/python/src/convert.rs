@@ -1,4 +1,4 @@
-//! Values between Python and the libraries: settings, tables, JSON objects, arrays.
+//! Converts values between Python and the libraries: settings, tables, JSON objects and arrays.
 
 use crate::fault;
 use leaklab_record::{Cell, Table};
@@ -8,24 +8,24 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 
-/// An array that Rust made; NumPy takes it over without a copy.
+/// A NumPy array of values made in Rust; they are not copied.
 pub fn array<'py, T: Element>(py: Python<'py>, shape: &[usize], values: Vec<T>) -> Bound<'py, PyArrayDyn<T>> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("values fill the shape").into_pyarray(py)
 }
 
-/// Settings are flat or nearly so; deeper nesting is a list that contains itself.
+/// Limit for the nesting of settings, which is exceeded by a list that contains itself.
 const DEEPEST: usize = 8;
-/// No setting has more values than this.
+/// Limit for the number of values of a setting.
 const MOST_VALUES: usize = 100_000;
 
-/// A Python value as a setting: numbers (NumPy's too), texts, truth values, lists and dicts.
+/// A Python value as a setting: numbers (including NumPy's), strings, booleans, lists and dicts.
 pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
     nested_setting(key, value, DEEPEST)
 }
 
 fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResult<toml::Value> {
     let Some(deeper) = deeper.checked_sub(1) else {
-        return Err(fault(format!("{key} is nested more than {DEEPEST} deep, or contains itself")));
+        return Err(fault(format!("{key} is nested more than {DEEPEST} levels deep, or contains itself")));
     };
     if value.is_instance_of::<PyBool>() {
         return Ok(toml::Value::Boolean(value.extract()?));
@@ -66,17 +66,17 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
         }
         Err(_) => {
             let kind = value.get_type().name()?;
-            Err(fault(format!("{key} is a {kind}; a number, a text, true or false, or a list is expected")))
+            Err(fault(format!("{key} is a {kind}; a number, a string, a bool or a list is expected")))
         }
     }
 }
 
 /// The name of a setting.
 pub fn key_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
-    key.extract().map_err(|_| fault(format!("the name of a setting is a text, and {key} is none")))
+    key.extract().map_err(|_| fault(format!("the name of a setting must be a string, and {key} is not")))
 }
 
-/// A value as NumPy's array of real numbers; texts, complex numbers and lists of unequal rows are refused.
+/// A value as a NumPy array of real numbers. Strings, complex numbers and lists of unequal rows are refused.
 pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let read = value.py().import("numpy")?.call_method1("asarray", (value,));
     let array = read.map_err(|error| {
@@ -91,7 +91,7 @@ pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<
     Ok(array)
 }
 
-/// Real numbers of any kind as an array; read where they are if they are of the type `T`.
+/// Real numbers of any type as an array; those of the type `T` are not copied.
 pub fn numbers<'py, T>(
     name: &str,
     value: &Bound<'py, PyAny>,
@@ -101,11 +101,12 @@ where
     for<'a> PyArrayLikeDyn<'py, T, AllowTypeChange>: FromPyObject<'a, 'py>,
 {
     let array = real_array(name, value)?;
-    let refused = || fault(format!("{name} cannot be read as an array of numbers: its objects are none"));
+    let refused =
+        || fault(format!("{name} cannot be read as an array of numbers: its objects are not numbers"));
     array.extract().map_err(|_| refused())
 }
 
-/// A row of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
+/// A list of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
 /// rounded.
 pub fn whole_numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
@@ -114,13 +115,13 @@ pub fn whole_numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>>
     if shape.len() != 1 || !(["i", "u"].contains(&kind.as_str()) || shape == [0]) {
         let found = array.getattr("dtype")?;
         return Err(fault(format!(
-            "{what} are {found} of shape {shape:?}; a row of whole numbers is expected"
+            "{what} are {found} of shape {shape:?}; a list of whole numbers is expected"
         )));
     }
     array.call_method0("tolist")?.extract().map_err(|_| fault(format!("{what} are beyond 64 bits")))
 }
 
-/// A JSON value as Python's own.
+/// A JSON value as a Python value.
 pub fn object<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound<'py, PyAny>> {
     use serde_json::Value;
     match value {
@@ -146,8 +147,8 @@ pub fn object<'py>(py: Python<'py>, value: &serde_json::Value) -> PyResult<Bound
     }
 }
 
-/// The number of a cell of a column that has a unit: time constants are written as words, of which `inf` is
-/// one.
+/// The number in a cell. In a column with a unit, text is parsed as a number: time constants are stored as
+/// text, since they may be `inf`.
 fn quantity(cell: &Cell, unit: &str) -> Option<f64> {
     match cell {
         Cell::Text(text) if !unit.is_empty() => text.parse().ok(),
@@ -166,8 +167,8 @@ pub fn value<'py>(py: Python<'py>, cell: &Cell, unit: &str) -> PyResult<Bound<'p
     }
 }
 
-/// A table as a dict of arrays, one per column: int64 where all are whole numbers, float64 (NaN where empty)
-/// where all are numbers, else texts.
+/// A table as a dict of arrays, one per column: int64 if all values are whole numbers, float64 (with NaN for
+/// empty cells) if all are numbers, otherwise strings.
 pub fn columns<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (index, column) in table.columns.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Data sets: built-in ones by name, and one's own from arrays.
+//! Data sets: built-in ones by name, and the user's own from arrays.
 
 use crate::convert::{array, numbers, real_array, whole_numbers};
 use crate::{arguments, fault};
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 /// Images or recordings of events, and labels.
 ///
-/// ``load_dataset`` makes one by name, ``Dataset.from_arrays`` from arrays. It can stand for the name of a
-/// data set in the settings of ``train`` and ``study``, and be given to ``evaluate``.
+/// ``load_dataset`` loads one by name, and ``Dataset.from_arrays`` makes one from arrays. It can be used in
+/// place of the name of a data set in the settings of ``train`` and ``study``, and as ``x`` in ``evaluate``.
 #[pyclass(frozen, module = "leaklab")]
 pub struct Dataset {
     pub(crate) data: data::Dataset,
@@ -25,7 +25,7 @@ impl Dataset {
     fn images<'py>(&self, py: Python<'py>, split: &Split) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
         if self.data.has_events() {
             return Err(fault(format!(
-                "data set {} holds recordings, not images; recordings() gives their spikes",
+                "data set {} has recordings, not images; recordings() returns their spikes",
                 self.data.name
             )));
         }
@@ -34,7 +34,7 @@ impl Dataset {
     }
 }
 
-/// An array's shape and values: bytes as they are, other numbers as float64.
+/// Shape and values of an array: bytes without change, other numbers as float64.
 fn values(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Values)> {
     let given = &real_array(name, given)?;
     if let Ok(bytes) = given.extract::<PyReadonlyArrayDyn<'_, u8>>() {
@@ -54,14 +54,14 @@ fn part(which: &str, images: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>) -> Py
 
 #[pymethods]
 impl Dataset {
-    /// A data set of arrays.
+    /// Makes a data set from arrays.
     ///
-    /// Images are ``[N, C, H, W]``, ``[N, H, W]``, or features ``[N, F]``, which are an image of one row: a
-    /// network for 13 features begins with ``1x1x13``. uint8 arrays are pixels as they are. Other numbers are
-    /// scaled to 0 to 255: from the smallest to the largest training value, each feature by its own for ``[N,
-    /// F]``; test values beyond are cut off. Without test arrays every fifth image of a class is for testing.
-    /// The same arrays in an .npz file (``numpy.savez``, names as the arguments here) are the data set
-    /// ``"npz"`` of the program, with the same bits.
+    /// Images are ``[N, C, H, W]`` or ``[N, H, W]``; features are ``[N, F]`` and become an image of one row,
+    /// so a network for 13 features begins with ``1x1x13``. uint8 arrays are used as pixels without change.
+    /// Other numbers are scaled to 0 to 255, from the smallest to the largest training value; for ``[N, F]``,
+    /// each feature has its own range. Test values beyond the range are clipped. Without test arrays, every
+    /// fifth image of a class is used for testing. The same arrays in an .npz file (``numpy.savez``, with the
+    /// names of the arguments here) are the data set ``"npz"`` of the program, with bit-identical content.
     #[staticmethod]
     #[pyo3(signature = (train_images, train_labels, test_images=None, test_labels=None, *,
         class_names=None, name="data"))]
@@ -112,7 +112,7 @@ impl Dataset {
         vec![channels, height, width]
     }
 
-    /// SHA-256 of everything that the data set holds.
+    /// SHA-256 of the whole content of the data set.
     #[getter]
     fn digest(&self) -> String {
         self.data.digest()
@@ -130,7 +130,7 @@ impl Dataset {
         PyArray1::from_slice(py, &self.data.train.labels)
     }
 
-    /// Sample numbers of the training images, which their random numbers depend on, uint32 [N].
+    /// Sample numbers of the training images, on which their random numbers depend, uint32 [N].
     #[getter]
     fn train_samples<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_slice(py, &self.data.train.samples)
@@ -148,14 +148,15 @@ impl Dataset {
         PyArray1::from_slice(py, &self.data.test.labels)
     }
 
-    /// Sample numbers of the test images, which their random numbers depend on, uint32 [N].
+    /// Sample numbers of the test images, on which their random numbers depend, uint32 [N].
     #[getter]
     fn test_samples<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_slice(py, &self.data.test.samples)
     }
 
-    /// Spikes of recordings, uint8 ``[T, N, C, H, W]``, as ``Network.forward`` takes them; of the test
-    /// recordings, or of those to train on. ``indices`` are all if not given.
+    /// Spikes of the test recordings, or of the training recordings with ``train=True``: uint8
+    /// ``[T, N, C, H, W]``, as ``Network.forward`` expects them. ``indices`` selects recordings; all if not
+    /// given.
     #[pyo3(signature = (indices=None, *, train=false))]
     fn recordings<'py>(
         &self,
@@ -166,7 +167,7 @@ impl Dataset {
         let split = if train { &self.data.train } else { &self.data.test };
         let recordings = split
             .recordings()
-            .ok_or_else(|| fault(format!("data set {} holds images, not recordings", self.data.name)))?;
+            .ok_or_else(|| fault(format!("data set {} has images, not recordings", self.data.name)))?;
         let indices: Vec<usize> = match indices {
             None => (0..split.len()).collect(),
             Some(indices) => whole_numbers("indices", &indices)?
@@ -185,7 +186,7 @@ impl Dataset {
         let (steps, size) = (recordings.steps(), self.data.shape.neurons());
         let bytes = [steps, indices.len(), size].iter().fold(1u64, |n, &m| n.saturating_mul(m as u64));
         let what = format!("the spikes of {} recordings", indices.len());
-        leaklab_lab::memory::check(what, bytes, "take fewer at a time").map_err(fault)?;
+        leaklab_lab::memory::check(what, bytes, "request fewer at a time").map_err(fault)?;
         let mut values = vec![0u8; steps * indices.len() * size];
         for (i, &index) in indices.iter().enumerate() {
             for (step, neuron) in recordings.recording(index) {
@@ -196,7 +197,7 @@ impl Dataset {
         Ok(array(py, &[steps, indices.len(), channels, height, width], values))
     }
 
-    /// Images are pickled; recordings are loaded by name.
+    /// Images can be pickled; recordings cannot, but can be loaded by name.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
         if this.data.has_events() {
@@ -211,7 +212,7 @@ impl Dataset {
         (restore, (this.name(), this.class_names(), train, test)).into_pyobject(py)
     }
 
-    /// A pickled data set.
+    /// Restores a pickled data set.
     #[staticmethod]
     fn _restore(
         name: &str,
@@ -236,10 +237,10 @@ impl Dataset {
 }
 
 /// Loads a data set by name; ``digits`` and ``digits-events`` need no files. ``train_limit`` and
-/// ``test_limit`` keep that many images, class-balanced, chosen by ``seed``. Recordings of events are divided
-/// into ``time_steps`` steps of ``step_us`` microseconds, or into equal parts if that is not given; squares
-/// of ``downsample`` pixels a side become one pixel. These three are for recordings only: images are encoded
-/// later.
+/// ``test_limit`` limit the number of images, which are class-balanced and chosen by ``seed``. Recordings of
+/// events are divided into ``time_steps`` steps of ``step_us`` microseconds, or into equal steps if that is
+/// not given; squares with a side of ``downsample`` pixels are merged into one pixel. These three arguments
+/// are for recordings only, since images are encoded later.
 #[pyfunction]
 #[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=100,
     step_us=None, downsample=1))]

@@ -1,4 +1,4 @@
-//! The encoder over arrays.
+//! The encoder for arrays of images.
 
 use crate::convert::{array, numbers, real_array, whole_numbers};
 use crate::noise::noise_setting;
@@ -11,14 +11,14 @@ use numpy::{PyArrayDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-/// Images as spikes, float32 ``[T, N, C, H, W]``.
+/// Encodes images as spikes, float32 ``[T, N, C, H, W]``.
 ///
-/// ``images`` are uint8 ``[N, C, H, W]``, which are normalised here image by image (mean removed, divided by
-/// the largest magnitude), or floats in [-1, 1], which are encoded as they are. Every random number is a
-/// function of ``seed``, ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a
-/// presentation can be repeated. ``noise`` (``leaklab.Noise`` lists them) acts in a ``scenario``, pixel or
-/// channel (the noise's first if not given), at a ``severity`` from 0 to 8, or at a ``level`` on its own
-/// scale.
+/// ``images`` are uint8 ``[N, C, H, W]``, each of which is normalised (its mean is subtracted, then it is
+/// divided by the largest magnitude), or floats in [-1, 1], which are not normalised. Every random number is
+/// a function of ``seed``, ``epoch`` and the image's number in ``samples`` (0 to N-1 if not given), so a
+/// presentation can be repeated. ``noise`` (``leaklab.Noise`` lists the names) acts in a ``scenario``, pixel
+/// or channel (the first one of the noise if not given), at a ``severity`` from 0 to 8, or at a ``level`` on
+/// its own scale.
 #[pyfunction]
 #[pyo3(signature = (images, time_steps, seed, *, encoder="signed", noise=None, scenario=None,
     severity=None, level=None, epoch=0, samples=None))]
@@ -61,7 +61,7 @@ pub fn encode<'py>(
     }
     let encoding = Encoding { encoder, time_steps, noise, isa: Isa::best() };
     let size = shape.neurons();
-    // The spikes once image by image and once step by step.
+    // The spikes are in memory twice: ordered by image and ordered by step.
     let needed =
         [time_steps, count, size].iter().fold(2 * 4u64, |product, &n| product.saturating_mul(n as u64));
     let what = format!("{time_steps} steps of {count} images of {size} values");
@@ -93,8 +93,8 @@ pub fn encode<'py>(
     Ok(array(py, &[time_steps, count, channels, height, width], values))
 }
 
-/// Shape and values in [-1, 1] of images: bytes are normalised, floats taken as they are. An image of bytes
-/// must have as many channels as the normaliser is for.
+/// Shape and values in [-1, 1] of images: bytes are normalised, floats are not. An image of bytes must have
+/// the normaliser's number of channels.
 pub fn normalised(
     name: &str,
     images: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! How good a network is: a trained run on its own test set, or any network on any images.
+//! Evaluates a trained run on its own test set, or any network on any images.
 
 use crate::convert::{numbers, object, real_array, whole_numbers};
 use crate::dataset::Dataset;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// What is evaluated, and how images are presented to it.
+/// The network that is evaluated, and how images are presented to it.
 struct Subject {
     network: Engine,
     encoding: Encoding,
@@ -32,8 +32,8 @@ struct Subject {
 }
 
 impl Subject {
-    /// The normalisation of images that are not the run's own: its constants are those of the run's training
-    /// images, as in training.
+    /// The normalisation of images that are not from the run's data set. Its constants are those of the run's
+    /// training images, as in training.
     fn normaliser(&self, py: Python<'_>) -> PyResult<Normaliser> {
         match &self.run {
             Some(run) if run.config.normalise != Normalisation::PerImage => {
@@ -44,7 +44,7 @@ impl Subject {
         }
     }
 
-    /// Refuses recordings that are not divided into steps as the run's are.
+    /// Refuses recordings that are not divided into steps in the same way as those of the run.
     fn check_recordings(&self, given: &Dataset) -> PyResult<()> {
         let Some(run) = &self.run else { return Ok(()) };
         let name = &given.data.name;
@@ -86,21 +86,21 @@ fn refuse(names: &[(&str, bool)], why: &str) -> PyResult<()> {
     }
 }
 
-/// Accuracy of a network, clean or under noise; a dict of images, correct, accuracy, accuracy_low,
+/// Accuracy of a network, clean or with noise; a dict of images, correct, accuracy, accuracy_low,
 /// accuracy_high, sse, spike_rate, synops and layers.
 ///
 /// ``network`` is the folder of a trained run or a ``Network``. Without ``x`` a run is evaluated on its test
-/// set (``train=True``: on its training set). ``x`` is a ``Dataset``, images ``[N, C, H, W]`` with labels
-/// ``y`` (uint8, or floats in [-1, 1] that are encoded as they are), or spikes ``[T, N, C, H, W]`` with
+/// set, or with ``train=True`` on its training set. ``x`` is a ``Dataset``, images ``[N, C, H, W]`` with
+/// labels ``y`` (uint8, or floats in [-1, 1], which are not normalised), or spikes ``[T, N, C, H, W]`` with
 /// labels. ``limit`` is the number of images of a data set, class-balanced.
 ///
 /// A run sees images as in training: with its number of time steps, encoder, seed, and normalisation by its
-/// own training images. Recordings and spikes of another number of steps are refused. A ``Network`` sees
-/// images for ``time_steps`` steps (100 if not given), with ``encoder`` ("signed") and ``seed`` (0), each
-/// normalised by itself.
+/// own training images. Recordings and spikes with another number of steps are refused. A ``Network`` sees
+/// images for ``time_steps`` steps (100 if not given), with ``encoder`` ("signed" if not given) and ``seed``
+/// (0 if not given), and each image is normalised separately.
 ///
 /// ``noise`` acts in a ``scenario`` at a ``severity`` from 0 to 8, or at a ``level`` on its own scale.
-/// ``tau``, ``layer_tau`` and ``readout_tau`` replace the leak. ``best=True`` takes the weights of the epoch
+/// ``tau``, ``layer_tau`` and ``readout_tau`` replace the leak. ``best=True`` uses the weights of the epoch
 /// with the highest test accuracy.
 #[pyfunction]
 #[pyo3(signature = (network, x=None, y=None, *, noise=None, scenario=None, severity=None, level=None,
@@ -149,12 +149,12 @@ pub fn evaluate<'py>(
             ];
             refuse(&of_networks, "is a setting of the run, and cannot be given")?;
             let folder: PathBuf =
-                network.extract().map_err(|_| fault("the folder of a run or a Network is expected first"))?;
+                network.extract().map_err(|_| fault("network must be the folder of a run, or a Network"))?;
             of_run(py, folder, &leak, best, data_dir)?
         }
     };
     let setting = match (&subject.run, named_noise(noise, scenario)?, severity) {
-        // A study may have its own levels.
+        // The severities of a run may have levels of its own.
         (Some(run), Some((noise, scenario)), Some(severity)) if level.is_none() => {
             run.config.severities.setting(noise, scenario, severity).map_err(fault)?
         }
@@ -162,7 +162,7 @@ pub fn evaluate<'py>(
     };
     let stimulus = describe(setting, severity);
     let pool = pool(threads).map_err(fault)?;
-    let packed = Packed::new(&subject.network, Isa::best()).map_err(fault)?;
+    let packed = pool.install(|| Packed::new(&subject.network, Isa::best())).map_err(fault)?;
     let dataset = x.and_then(|x| x.extract::<PyRef<'_, Dataset>>().ok());
     let evaluation = match (x, &dataset) {
         (Some(x), None) => {
@@ -202,7 +202,7 @@ pub fn evaluate<'py>(
                 }
                 (data, presentation)
             } else {
-                return Err(fault("a Network needs x=, images or a Dataset, to be evaluated on"));
+                return Err(fault("a Network needs x=, a Dataset or images, for its evaluation"));
             };
             let mut presentation = presentation.noisy(setting).map_err(fault)?;
             let split = if train { &data.train } else { &data.test };
@@ -264,7 +264,7 @@ fn of_run(
     Ok(Subject { network, encoding, seed, epoch, run: Some(run) })
 }
 
-/// Name of what is shown: `clean`, `gaussian/pixel/5`, or `gaussian/pixel at 0.3`.
+/// Name of the stimulus: `clean`, `gaussian/pixel/5`, or `gaussian/pixel at 0.3`.
 fn describe(setting: Option<NoiseSetting>, severity: Option<usize>) -> String {
     match (setting, severity) {
         (None, _) => "clean".to_owned(),
@@ -282,7 +282,7 @@ fn labels(y: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
     labels.into_iter().enumerate().map(label).collect()
 }
 
-/// Refuses data of another size, or of classes that the network does not have.
+/// Refuses data of another size, or with more classes than the network has.
 fn fits(network: &Engine, shape: Shape, classes: Option<usize>) -> PyResult<()> {
     let text = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
     let (input, outputs) = (network.architecture.input(), network.architecture.classes());
@@ -298,7 +298,7 @@ fn fits(network: &Engine, shape: Shape, classes: Option<usize>) -> PyResult<()> 
     }
 }
 
-/// Refuses labels that do not belong to `samples` samples or to the network's classes.
+/// Refuses labels that are not one per sample, or not classes of the network.
 fn check_labels(network: &Engine, labels: &[usize], samples: usize) -> PyResult<()> {
     let classes = network.architecture.classes();
     if let Some(label) = labels.iter().find(|&&label| label >= classes) {
@@ -368,6 +368,14 @@ fn images(
     fits(&subject.network, shape, None)?;
     check_labels(&subject.network, labels, samples)?;
     let (_, pixels) = normalised("x", x, &subject.normaliser(py)?)?;
+    let is_float = x.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "f";
+    if is_float && pixels.iter().all(|pixel| *pixel >= 0.0) && pixels.iter().any(|pixel| *pixel > 0.0) {
+        warn(
+            py,
+            "x has floats without a negative value; floats are encoded as they are, so give pixels as uint8 if \
+             they should be normalised as in training",
+        )?;
+    }
     let encoding = subject.encoding.with_noise(noise);
     let show = |i: usize, input: &mut Input| {
         let image = &pixels[i * shape.neurons()..][..shape.neurons()];
@@ -377,7 +385,7 @@ fn images(
     evaluated(py, inputs, |i| labels[i], engine)
 }
 
-/// Evaluates on any inputs. Ctrl-C does not wait for the end, nor for that of a chunk of images.
+/// Evaluates on any inputs. Ctrl-C ends it at once, without waiting for the current chunk of images.
 fn evaluated(
     py: Python<'_>,
     inputs: Inputs<impl Fn(usize, &mut Input) + Sync + Send>,
@@ -390,9 +398,9 @@ fn evaluated(
             unwind_if(stopped);
             show(i, input);
         };
-        let (inputs, go_on) =
+        let (inputs, progress) =
             (Inputs { count, steps, show }, &mut |_: usize| !stopped.load(Ordering::Relaxed));
-        lab::evaluate_inputs(packed, packed.architecture(), &inputs, label, pool, go_on)
+        lab::evaluate_inputs(packed, packed.architecture(), &inputs, label, pool, progress)
     })?;
     result.map_err(fault)?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }

@@ -1,7 +1,7 @@
-//! What a network does with its input: spikes, potentials, predictions and what they cost.
+//! The forward pass of a network: spikes, potentials, predictions and synaptic operations.
 //!
-//! Arrays have one order of axes: time steps, samples, then channels, rows and columns. What has no time
-//! begins with the samples.
+//! The axes of all arrays have one order: time steps, samples, then channels, rows and columns. Arrays
+//! without time begin with the samples.
 
 use crate::convert::{array, numbers};
 use crate::{fault, interruptible};
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The shape of a layer's output as Python sees it: fully connected layers have one dimension.
+/// The shape of a layer's output in Python: fully connected layers have one dimension.
 pub fn dimensions(kind: LayerKind, shape: Shape) -> Vec<usize> {
     match kind {
         LayerKind::Conv | LayerKind::Pool => vec![shape.channels, shape.height, shape.width],
@@ -31,9 +31,9 @@ pub struct Layer {
     pub name: String,
     /// conv, pool, full or output.
     pub kind: &'static str,
-    /// Shape of what comes in.
+    /// Shape of the input.
     pub input: Vec<usize>,
-    /// Shape of what goes out.
+    /// Shape of the output.
     pub output: Vec<usize>,
 }
 
@@ -47,8 +47,8 @@ impl Layer {
     }
 }
 
-/// Once the caller does not want the results any more, unwinds out of the work, without the message of a panic;
-/// [`polling_signals`](crate::polling_signals) catches that.
+/// Unwinds out of the work if the caller no longer wants the result, without the message of a panic.
+/// [`polling_signals`](crate::polling_signals) catches this.
 pub fn unwind_if(stopped: &AtomicBool) {
     if stopped.load(Ordering::Relaxed) {
         std::panic::resume_unwind(Box::new("interrupted"));
@@ -66,7 +66,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The values of an array for a network, if it has the network's shape.
+    /// The values of an array, if its shape fits the network's input.
     pub fn new(engine: &Engine, shape: &[usize], values: &'a [f32]) -> PyResult<Self> {
         let expected = engine.architecture.input();
         match *shape {
@@ -85,7 +85,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Shows a sample, unless the results are not wanted any more.
+    /// Writes a sample, unless the caller has stopped the work.
     pub fn show_unless(&self, stopped: &AtomicBool, sample: usize, input: &mut Input) {
         unwind_if(stopped);
         self.show(sample, input);
@@ -99,7 +99,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Indices of the layers that are named; pools have no membrane potential of their own.
+/// Indices of the named layers; pools have no membrane potential of their own.
 fn recorded(architecture: &Architecture, names: &[String]) -> PyResult<Vec<usize>> {
     let layers = architecture.layers();
     let has = |layer: &&leaklab_engine::Layer| layer.kind != LayerKind::Pool;
@@ -171,11 +171,11 @@ struct Image {
     counts: Vec<Vec<u32>>,
     synops: Vec<u64>,
     norms: Vec<f64>,
-    /// Of each recorded layer, `[step][neuron]`.
+    /// Potentials of each recorded layer, `[step][neuron]`.
     membranes: Vec<Vec<f32>>,
 }
 
-/// What a network did with its input. Arrays are made when they are asked for; spikes are kept as bits.
+/// The results of a forward pass. Spikes are stored as bits, and arrays are made when they are requested.
 #[pyclass(frozen, module = "leaklab")]
 pub struct Forward {
     images: Vec<Image>,
@@ -199,7 +199,7 @@ impl Forward {
         array(py, &shape, self.images.iter().flat_map(|image| of(image).iter().cloned()).collect())
     }
 
-    /// Values `[step][...]` of each image as one array, steps first.
+    /// Values `[step][...]` of each image as one array, with the steps as the first axis.
     fn by_step<'py>(
         &self,
         py: Python<'py>,
@@ -234,7 +234,7 @@ impl Forward {
         self.by_step(py, &[self.architecture.classes()], |image| &image.signal)
     }
 
-    /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after a step's input and
+    /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after the input of a step and
     /// before the threshold is applied: a dict of float32 [T, N, ...].
     #[getter]
     fn membranes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -247,7 +247,7 @@ impl Forward {
         Ok(dict)
     }
 
-    /// Spikes of each neuron: a list over hidden layers, pools included, of uint32 [N, ...].
+    /// Number of spikes of each neuron: a list over hidden layers, including pools, of uint32 [N, ...].
     #[getter]
     fn spike_counts<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArrayDyn<u32>>> {
         let layers = 0..self.architecture.hidden().len();
@@ -260,8 +260,8 @@ impl Forward {
         self.rows(py, &[self.architecture.parameters().len()], |image| &image.synops)
     }
 
-    /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers, pools
-    /// included.
+    /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers,
+    /// including pools.
     #[getter]
     fn weighted_input_norm<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
         self.rows(py, &[self.architecture.hidden().len()], |image| &image.norms)

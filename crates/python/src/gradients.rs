@@ -79,7 +79,7 @@ pub fn run(
     })
 }
 
-/// Masks of every sample; none at all if no arrays are given.
+/// Dropout masks of every sample; empty if no arrays are given.
 fn read_masks(engine: &Engine, given: Vec<Bound<'_, PyAny>>, samples: usize) -> PyResult<Vec<Masks>> {
     let named = given.iter().enumerate().map(|(i, mask)| numbers::<f32>(&format!("masks[{i}]"), mask));
     let arrays = named.collect::<PyResult<Vec<_>>>()?;

@@ -1,8 +1,8 @@
-//! LeakLab for Python: the same verbs as the program, NumPy in and out.
+//! LeakLab for Python: the commands of the program as functions, with NumPy arrays.
 //!
-//! The GIL is released wherever work is done. Arrays that Rust made are handed over without a copy; arrays
-//! that come in are read where they lie if they are float32 and contiguous. Errors carry the same sentences
-//! as the program's. The `leaklab` package re-exports everything from here and adds type stubs.
+//! The GIL is released during computations. Arrays made in Rust are passed to Python without a copy; input
+//! arrays are not copied if they are float32 and contiguous. Error messages are those of the program. The
+//! `leaklab` package re-exports everything from here and adds type stubs.
 #![deny(unsafe_code)]
 
 mod advise;
@@ -34,15 +34,15 @@ pyo3::create_exception!(
     leaklab,
     LeakLabError,
     PyValueError,
-    "What was asked for cannot be done; the text says what is wrong, where, and what would be right."
+    "The request cannot be met; the message states what is wrong, where, and what is expected."
 );
 
-/// An error of any of the libraries as a Python exception, in Python's words.
+/// An error of any of the libraries as a Python exception, with a message for Python users.
 fn fault(error: impl std::fmt::Display) -> PyErr {
     LeakLabError::new_err(words::in_python(&error.to_string()))
 }
 
-/// Warns as Python does: a user may silence it, or make it an error.
+/// Issues a Python warning, which the user may silence or turn into an error.
 fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let text = CString::new(words::in_python(message)).map_err(fault)?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
@@ -61,7 +61,7 @@ fn without_gil<R: Send>(
     Ok(py.detach(|| pool.install(work)))
 }
 
-/// Like [`without_gil`], for work that may take long: Ctrl-C and other signals are answered (see
+/// Like [`without_gil`], for work that may take long: Ctrl-C and other signals are handled meanwhile (see
 /// [`polling_signals`]).
 fn interruptible<R: Send>(
     py: Python<'_>,
@@ -75,13 +75,13 @@ fn interruptible<R: Send>(
     polling_signals(py, |stopped| pool.install(|| work(stopped)))
 }
 
-/// Time between two looks for a signal.
+/// Time between two checks for a signal.
 const SIGNALS: Duration = Duration::from_millis(100);
 
-/// Runs `work` in a thread of its own, without the GIL, and looks for signals meanwhile: Python handles them
-/// in its main thread only, so the calling thread must not be the one that works. After Ctrl-C the flag is
-/// set, which `work` is to read often; once it has ended, its result is dropped and `KeyboardInterrupt` is
-/// returned. It may unwind to end sooner.
+/// Runs `work` in a separate thread, without the GIL, and checks for signals meanwhile. Python handles
+/// signals in its main thread only, so the calling thread must not do the work. After Ctrl-C the flag is set,
+/// which `work` should read often; once it has ended, its result is discarded and `KeyboardInterrupt` is
+/// returned. `work` may unwind to end sooner.
 fn polling_signals<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R + Send) -> PyResult<R> {
     let stopped = AtomicBool::new(false);
     let mut interrupted = None;
@@ -109,12 +109,12 @@ fn polling_signals<R: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> R 
 }
 
 /// Runs work that cannot be stopped and changes nothing on disk. Ctrl-C does not wait for its end: the thread
-/// is left alone, and its result is dropped.
+/// continues, and its result is discarded.
 fn abandonable<R: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> R + Send + 'static) -> PyResult<R> {
     py.detach(|| {
         let (done, finished) = std::sync::mpsc::channel();
         let worker = std::thread::spawn(move || {
-            // Nobody may be left to receive it.
+            // After Ctrl-C, nobody receives the result.
             let _ = done.send(work());
         });
         loop {

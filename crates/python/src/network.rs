@@ -1,5 +1,4 @@
-//! Networks: weights in and out, and their way to other tools. What they do with input is in `forward` and
-//! `gradients`.
+//! Networks: their weights, files, and export to other tools. Running them is in `forward` and `gradients`.
 
 use crate::convert::{array, numbers};
 use crate::forward::{self, Batch, Forward, Layer, dimensions};
@@ -28,7 +27,7 @@ use std::path::PathBuf;
 /// v_th : float
 ///     Threshold of conv and fully connected neurons.
 /// seed : int
-///     Seed of the initial weights, normal with deviation ``sqrt(2 / fan_in)``.
+///     Seed of the initial weights, which are normal with standard deviation ``sqrt(2 / fan_in)``.
 #[pyclass(module = "leaklab", eq)]
 #[derive(PartialEq)]
 pub struct Network {
@@ -54,8 +53,8 @@ impl Network {
         Ok(Network { engine: Engine::initialised(architecture, leak, v_th, seed).map_err(fault)? })
     }
 
-    /// The same weights with another leak: ``tau`` everywhere, ``layer_tau`` for named hidden layers,
-    /// ``readout_tau`` for the output. What is not given stays as it is.
+    /// The same weights with another leak: ``tau`` for all layers, ``layer_tau`` for named hidden layers,
+    /// ``readout_tau`` for the output layer. Time constants that are not given do not change.
     #[pyo3(signature = (tau=None, *, layer_tau=None, readout_tau=None))]
     fn with_leak(
         &self,
@@ -97,7 +96,7 @@ impl Network {
         self.engine.v_th()
     }
 
-    /// The layers, the output layer last.
+    /// The layers; the output layer is the last one.
     #[getter]
     fn layers(&self) -> Vec<Layer> {
         let layers = self.engine.architecture.layers().iter();
@@ -122,14 +121,14 @@ impl Network {
         weight_dict(py, &self.engine, &self.engine.weights)
     }
 
-    /// Replaces the weights of the layers that are named; the others keep theirs. Nothing changes if one is
-    /// refused.
+    /// Replaces the weights of the named layers; those of other layers do not change. If an array is refused,
+    /// nothing changes.
     fn set_weights(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
         let mut engine = self.engine.clone();
         for (name, values) in weights {
             let name: String = name
                 .extract()
-                .map_err(|_| fault(format!("the name of a layer is a text, and {name} is none")))?;
+                .map_err(|_| fault(format!("the name of a layer must be a string, and {name} is not")))?;
             let values = numbers::<f32>(&format!("weights '{name}'"), &values)?;
             let (shape, values) =
                 (values.shape().to_vec(), values.as_array().iter().copied().collect::<Vec<_>>());
@@ -142,8 +141,8 @@ impl Network {
     /// Runs the network on input spikes ``x``, float32 ``[T, N, C, H, W]``.
     ///
     /// Values other than -1, 0 and 1 are allowed (noise on the spikes). ``membranes`` names layers,
-    /// ``"conv1"`` for example, whose membrane potentials are computed as well. ``threads`` changes no
-    /// result.
+    /// ``"conv1"`` for example, whose membrane potentials are computed as well. Results do not depend on
+    /// ``threads``.
     #[pyo3(signature = (x, *, membranes=Vec::new(), threads=None),
         text_signature = "($self, x, *, membranes=(), threads=None)")]
     fn forward(
@@ -159,8 +158,8 @@ impl Network {
     /// The loss and its gradient with respect to every weight, averaged over the samples of ``x``.
     ///
     /// ``gradient`` is "straight-through" or "exact". ``masks`` are dropout masks, one array ``[N, ...]`` per
-    /// hidden conv and fully connected layer, of 0 and 1/(1-p). A gradient that is zero everywhere is warned
-    /// of.
+    /// hidden conv and fully connected layer, with values 0 and 1/(1-p). If the gradient is zero everywhere,
+    /// there is a warning.
     #[pyo3(signature = (x, labels, gradient="straight-through", masks=None, *, threads=None))]
     fn gradients(
         &self,
@@ -202,7 +201,7 @@ impl Network {
         Ok(())
     }
 
-    /// The network of a run folder, or of a folder that ``save`` or ``leaklab export --safetensors`` made.
+    /// The network of a run folder, or of a folder written by ``save`` or ``leaklab export --safetensors``.
     #[staticmethod]
     #[pyo3(signature = (path, *, best=false))]
     fn load(py: Python<'_>, path: PathBuf, best: bool) -> PyResult<Self> {
@@ -219,8 +218,8 @@ impl Network {
         py.detach(|| Model::bare(self.engine.clone()).write(&folder)).map_err(fault)
     }
 
-    /// Writes a NIR graph, as Python's ``nir`` reads it. ``target`` is the tool whose importer is to load and
-    /// run it: ``generic``, ``norse``, ``snntorch`` or ``spikingjelly``.
+    /// Writes a NIR graph, in the layout of Python's ``nir``. ``target`` is the tool that will load and run
+    /// it: ``generic``, ``norse``, ``snntorch`` or ``spikingjelly``.
     #[pyo3(signature = (path, *, target="generic", dt=None, if_r=None, if_as_lif=false))]
     fn to_nir(
         &self,
@@ -235,8 +234,8 @@ impl Network {
         py.detach(|| nir::write(&path, &exchange::export(&self.engine, &options)?)).map_err(fault)
     }
 
-    /// The network of a NIR graph of any tool, if it is a chain of LeakLab's layers; else the node that is
-    /// not is named. What had to be changed is warned of.
+    /// The network of a NIR graph of any tool, if it is a chain of LeakLab's layers; otherwise the error
+    /// names the node without counterpart. There is a warning about everything that had to be changed.
     #[staticmethod]
     #[pyo3(signature = (path, *, dt=None, if_r=1.0, integrate_output=false))]
     fn from_nir(
@@ -283,7 +282,7 @@ impl Network {
     }
 }
 
-/// Weights, or their gradient, by layer name.
+/// Weights, or their gradients, by layer name.
 pub(crate) fn weight_dict<'py>(
     py: Python<'py>,
     engine: &Engine,

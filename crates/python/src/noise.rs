@@ -4,7 +4,7 @@ use crate::fault;
 use leaklab_engine::noise::{Noise, NoiseSetting, Scenario, Severities};
 use pyo3::prelude::*;
 
-/// The noise that the arguments name; its first scenario if none is said.
+/// The noise that the arguments name, in its first scenario if none is given.
 pub fn noise_setting(
     noise: Option<&str>,
     scenario: Option<&str>,
@@ -14,7 +14,7 @@ pub fn noise_setting(
     let Some((noise, scenario)) = named_noise(noise, scenario)? else {
         return match (severity, level) {
             (None | Some(0), None) => Ok(None),
-            _ => Err(fault("a severity or level without a noise; say which with noise=")),
+            _ => Err(fault("a severity or level was given without a noise; name the noise with noise=")),
         };
     };
     match (severity, level) {
@@ -29,12 +29,12 @@ pub fn named_noise(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Opti
     let Some(noise) = noise else {
         return match scenario {
             None => Ok(None),
-            Some(_) => Err(fault("a scenario without a noise; say which with noise=")),
+            Some(_) => Err(fault("a scenario was given without a noise; name the noise with noise=")),
         };
     };
     if let Some((noise, scenario)) = noise.split_once('/') {
         let words = format!("noise=\"{noise}\", scenario=\"{scenario}\"");
-        return Err(fault(format!("the noise and its scenario are two arguments here: {words}")));
+        return Err(fault(format!("the noise and its scenario are separate arguments: {words}")));
     }
     let noise: Noise = noise.parse().map_err(fault)?;
     let scenario = match scenario {

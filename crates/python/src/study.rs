@@ -17,13 +17,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Trains every condition and seed, measures, compares, and writes the page that answers the question.
+/// Trains every condition with every seed, measures and compares the networks, and writes the page.
 ///
 /// ``config`` is a dict of settings (``tau`` and ``seeds`` may be lists, ``dataset`` a ``Dataset``), the path
 /// of a study file, or the name of a built-in study such as ``"digits"`` or ``"digits-events"``. ``out`` is
 /// the study's folder (``leaklab-study/NAME`` if not given); an existing study is continued, and a finished
-/// one is left unchanged. ``callback`` is called with a dict for every event but batches, by one thread at a
-/// time, which is not the main one; if it returns False (Python's or NumPy's), the study stops with
+/// one is left unchanged. ``callback`` is called with a dict for every event except batches, by one thread at
+/// a time, which is not the main thread; if it returns False (Python's or NumPy's), the study stops with
 /// checkpoints. Ctrl-C does the same and raises ``KeyboardInterrupt``. In both cases the same call continues
 /// the study, with bit-identical results.
 ///
@@ -57,7 +57,7 @@ pub fn study<'py>(
         (None, Err(_)) => {
             let path: PathBuf = config
                 .extract()
-                .map_err(|_| fault("config must be a dict, a study file or a study's name"))?;
+                .map_err(|_| fault("config must be a dict, a study file or the name of a study"))?;
             (StudyConfig::load(&path.to_string_lossy(), &[]).map_err(fault)?, None)
         }
     };
@@ -65,7 +65,7 @@ pub fn study<'py>(
     let out = out.unwrap_or_else(|| PathBuf::from("leaklab-study").join(plain));
     let folder = StudyFolder::at(&out);
     if let Some(data) = &data {
-        // Data without a study are what a call that was refused has left.
+        // A data file without a study is left over from a call that was refused, and is replaced.
         let file = leaklab_lab::data::location::file_name(&data.name).unwrap_or_default();
         keep_data(py, Some(data), &out, folder.exists() && out.join(file).is_file())?;
     }
@@ -82,9 +82,9 @@ pub fn study<'py>(
     }
     let command = "leaklab.study(...)".to_owned();
     let options = Options { command, checkpoint_minutes, isa: Isa::best() };
-    let told = Mutex::new(Told::default());
+    let reports = Mutex::new(Reports::default());
     let outcome = polling_signals(py, |interrupted| -> PyResult<(&str, PathBuf)> {
-        let watcher = |event: &Event| watch(event, callback.as_ref(), interrupted, &told);
+        let watcher = |event: &Event| watch(event, callback.as_ref(), interrupted, &reports);
         let outcome = lab::run(&plan, &folder, &options, &watcher);
         let page = leaklab_report::study::write(folder.path(), None);
         let outcome = match outcome {
@@ -95,12 +95,12 @@ pub fn study<'py>(
         Ok((outcome, page.map_err(fault)?))
     });
     let outcome = outcome?;
-    let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = told.error {
+    let reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = reports.error {
         return Err(error);
     }
     let (outcome, page) = outcome?;
-    for (text, runs) in &told.notices {
+    for (text, runs) in &reports.notices {
         warn(py, &format!("{}: {text}", runs.join(", ")))?;
     }
     let runs: Result<Vec<Value>, RecordError> = config
@@ -125,23 +125,24 @@ pub fn study<'py>(
     Ok(object(py, &value)?.cast_into()?)
 }
 
-/// What became of a study's events so far.
+/// The results of reporting events so far.
 #[derive(Default)]
-struct Told {
-    /// The callback returned False or raised an exception; it is not called again.
+struct Reports {
+    /// Whether the callback returned False or raised an exception; it is then not called again.
     stopped: bool,
     /// The exception.
     error: Option<PyErr>,
-    /// What users must know, and of which runs; they are warned when the study ends.
+    /// Warnings for the user, and their runs; they are issued when the study ends.
     notices: BTreeMap<String, Vec<String>>,
 }
 
-/// Tells the callback; several runs' threads come here, one at a time. It answers whether to go on.
+/// Passes an event to the callback, and returns whether to continue. The threads of several runs call this;
+/// the callback is called by one at a time.
 fn watch(
     event: &Event,
     callback: Option<&Py<PyAny>>,
     interrupted: &AtomicBool,
-    told: &Mutex<Told>,
+    reports: &Mutex<Reports>,
 ) -> Control {
     if interrupted.load(Ordering::Relaxed) {
         return Control::Stop;
@@ -151,28 +152,29 @@ fn watch(
     if value.is_none() && notice.is_none() {
         return Control::Continue;
     }
-    // Taken before the GIL, and held while the callback runs: it may release the GIL, and the next one waits.
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    // Locked before the GIL is taken, and held while the callback runs: the callback may release the GIL, and
+    // other threads then still wait here.
+    let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((text, run)) = notice {
-        told.notices.entry(text).or_default().push(run.to_owned());
+        reports.notices.entry(text).or_default().push(run.to_owned());
     }
-    if let Some((callback, value)) = value.filter(|_| !told.stopped) {
+    if let Some((callback, value)) = value.filter(|_| !reports.stopped) {
         let answer = Python::attach(|py| -> PyResult<bool> {
             is_false(&callback.bind(py).call1((object(py, &value)?,))?)
         });
-        told.stopped = !matches!(answer, Ok(false));
-        told.error = answer.err();
+        reports.stopped = !matches!(answer, Ok(false));
+        reports.error = answer.err();
     }
-    if told.stopped { Control::Stop } else { Control::Continue }
+    if reports.stopped { Control::Stop } else { Control::Continue }
 }
 
-/// What `train` would warn of, and the run.
+/// The warning that `train` would issue for an event, and the name of the run.
 fn notice<'a>(event: &'a Event) -> Option<(String, &'a str)> {
     let Event::Run { name, stage: Stage::Training(event), .. } = event else { return None };
     warning(event).map(|text| (text, *name))
 }
 
-/// An event for Python; batches are omitted.
+/// An event as a JSON object for Python; batches are omitted.
 fn value(event: &Event) -> Option<Value> {
     let analysing = |what: &str, advance: &Advance| {
         json!({

@@ -1,4 +1,4 @@
-//! The theory of one neuron, over arrays.
+//! The theory of one neuron, for arrays.
 
 use crate::convert::{array, numbers};
 use crate::{fault, without_gil};
@@ -10,10 +10,10 @@ use numpy::ndarray::IxDyn;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-/// Arguments that are numbers or arrays of them, with their names.
+/// An argument that is a number or an array of numbers, with its name.
 type Named<'a, 'py> = (&'static str, &'a Bound<'py, PyAny>);
 
-/// The shape that all arrays stretch to by NumPy's rules, if they do.
+/// The shape to which all arrays broadcast by NumPy's rules; `None` if they do not.
 fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     (0..rank)
@@ -34,8 +34,8 @@ fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Applies `of` at every point of the broadcast arrays, in parallel; neighbours with the same drive share a
-/// neuron.
+/// Applies `of` at every point of the broadcast arrays, in parallel; adjacent points with the same drive
+/// share a neuron.
 fn over<'py, T: Element + Copy + Default + Send>(
     py: Python<'py>,
     given: &[Named<'_, 'py>],
@@ -54,7 +54,7 @@ fn over<'py, T: Element + Copy + Default + Send>(
         broadcast(&shapes).ok_or_else(|| fault(format!("arrays of shapes {shapes:?} do not broadcast")))?;
     let points = shape.iter().fold(1u64, |product, &n| product.saturating_mul(n as u64));
     let bytes = points.saturating_mul((8 * views.len() + size_of::<T>()) as u64);
-    memory::check(format!("{points} points"), bytes, "ask for fewer at a time").map_err(fault)?;
+    memory::check(format!("{points} points"), bytes, "request fewer at a time").map_err(fault)?;
     let columns: Vec<Vec<f64>> = views
         .iter()
         .map(|view| {
@@ -102,7 +102,8 @@ fn response<T>(
 /// Firing rate in units of the inverse membrane time constant.
 ///
 /// The neuron is ``dv/dt = f(v) + mu + sqrt(2 d) xi`` with threshold 1 and reset 0 and time in membrane time
-/// constants; ``model`` is "lif", "if", "eif" or "qif". Arrays broadcast; numbers give a number.
+/// constants; ``model`` is "lif", "if", "eif" or "qif". Arrays are broadcast; if all arguments are numbers,
+/// the result is a number.
 #[pyfunction]
 #[pyo3(signature = (mu, d, model="lif", *, tau_r=0.0))]
 pub fn rate<'py>(
@@ -130,7 +131,8 @@ pub fn log_rate<'py>(
 
 /// Coherence between spike train and stimulus at angular frequency ``omega``, from 0 to 1.
 ///
-/// ``d`` is the intensity of the stimulus, ``d_bg`` that of background noise which is not part of it.
+/// ``d`` is the intensity of the stimulus, and ``d_bg`` that of background noise, which is not part of the
+/// stimulus.
 #[pyfunction]
 #[pyo3(signature = (mu, d, omega, model="lif", *, d_bg=0.0, tau_r=0.0))]
 pub fn coherence<'py>(

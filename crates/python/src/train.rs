@@ -1,13 +1,13 @@
-//! Training from Python: settings as a dict or a file, a callback for every event, Ctrl-C that leaves a
+//! Training from Python: settings as a dict or a file, a callback for every event, and Ctrl-C, which writes a
 //! checkpoint.
 
 use crate::convert::{key_name, object, setting};
 use crate::dataset::Dataset;
 use crate::network::Network;
 use crate::{SIGNALS, arguments, fault, warn};
-use leaklab_lab::config::{KEYS, RunConfig, Settings};
+use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::data::{self, arrays, location};
-use leaklab_lab::run::read_config;
+use leaklab_lab::run::{difference, read_config};
 use leaklab_lab::train::{self as lab, Control, Event, Initial, Options, Outcome, Summary, TrainError};
 use leaklab_record::RunFolder;
 use leaklab_record::health::Trouble;
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Trains a network into a run folder.
 ///
-/// ``config`` is a dict of settings or the path of a TOML file; keys that it does not set have the data set's
+/// ``config`` is a dict of settings or the path of a TOML file; keys that are not set have the data set's
 /// defaults, so ``{"dataset": "digits", "tau": 30}`` is complete. The data set may be a ``Dataset``: it is
 /// stored in the run's folder, so that the run can be continued and analysed anywhere. ``out`` is the folder
 /// of the new run (``runs/DATASET_tau-TAU_seed-SEED`` if not given); with ``exist_ok=True`` an existing run
@@ -30,7 +30,7 @@ use std::time::Instant;
 /// continues with bit-identical results.
 ///
 /// Returns a dict: run, outcome ("finished", "interrupted", "diverged"), epochs, best_epoch, best_accuracy,
-/// last (the metrics of the last epoch), validation (the share of training images that replaced the test
+/// last (the metrics of the last epoch), validation (the fraction of training images that replaced the test
 /// images) and notices.
 #[pyfunction]
 #[pyo3(signature = (config, out=None, *, initial=None, exist_ok=false, callback=None, threads=None,
@@ -57,7 +57,7 @@ pub fn train<'py>(
     if let Some(initial) = &initial {
         if initial.engine.architecture != config.network {
             let (given, needed) = (&initial.engine.architecture, &config.network);
-            return Err(fault(format!("initial is the network {given}, and the run's is {needed}")));
+            return Err(fault(format!("initial is the network {given}, but the run has {needed}")));
         }
         options.initial = Some(Initial { weights: initial.engine.weights.clone() });
     }
@@ -71,7 +71,7 @@ pub fn train<'py>(
     watched(py, callback, |report| lab::train(&config, &out, &options, report))
 }
 
-/// Writes a data set that was handed over into a folder, where runs find it.
+/// Writes a `Dataset` into the folder of a run or study, where runs find it.
 pub fn keep_data(py: Python<'_>, data: Option<&data::Dataset>, out: &Path, exists: bool) -> PyResult<()> {
     let Some(data) = data.filter(|_| !exists) else { return Ok(()) };
     let file = location::file_name(&data.name).unwrap_or_else(|| "data.npz".to_owned());
@@ -79,26 +79,18 @@ pub fn keep_data(py: Python<'_>, data: Option<&data::Dataset>, out: &Path, exist
     py.detach(|| arrays::save(data, &out.join(file))).map_err(fault)
 }
 
-/// Refuses to go on with a run whose settings are others than those asked for.
+/// Refuses to continue a run whose settings differ from the requested ones.
 fn same_settings(config: &RunConfig, data: Option<&data::Dataset>, folder: &RunFolder) -> PyResult<()> {
-    let there = read_config(folder).map_err(fault)?;
-    let mut asked = config.clone();
-    asked.data_dir.clone_from(&there.data_dir);
-    asked.data_sha256 = data.map(data::Dataset::digest).or_else(|| there.data_sha256.clone());
-    for key in KEYS {
-        let (theirs, ours) = (key.text(&there), key.text(&asked));
-        if theirs != ours {
-            let say = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
-            return Err(fault(format!(
-                "{}: the run that is there has {} = {}, not {}; choose another out=",
-                folder.path().display(),
-                key.name,
-                say(theirs),
-                say(ours)
-            )));
-        }
+    let existing = read_config(folder).map_err(fault)?;
+    let digest = data.map(data::Dataset::digest).or_else(|| config.data_sha256.clone());
+    let requested = RunConfig { data_sha256: digest, ..config.clone() };
+    match difference(&existing, &requested, &[]) {
+        None => Ok(()),
+        Some((key, theirs, ours)) => Err(fault(format!(
+            "{}: the existing run has {key} = {theirs}, not {ours}; choose another out=",
+            folder.path().display(),
+        ))),
     }
-    Ok(())
 }
 
 /// Continues a run from its last checkpoint; see ``train``.
@@ -127,7 +119,7 @@ fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: 
     Ok(Options { threads, checkpoint_minutes, stop_on_divergence, ..Options::default() })
 }
 
-/// Settings of a dict or a TOML file, and the data set if one was handed over in place of a name.
+/// Settings from a dict or a TOML file, and the data set if a `Dataset` was given in place of a name.
 pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::Dataset>)> {
     let Ok(dict) = config.cast::<PyDict>() else {
         let path: PathBuf = config
@@ -142,7 +134,7 @@ pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::D
             Ok(given) if key == "dataset" => {
                 if given.data.has_events() {
                     return Err(fault(format!(
-                        "data set {} holds recordings; give its name, and data_dir if it has files",
+                        "data set {} has recordings; give its name, and data_dir if it has files",
                         given.data.name
                     )));
                 }
@@ -156,8 +148,8 @@ pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::D
             _ if key == "dataset" && value.extract::<&str>().is_err() => {
                 let kind = value.get_type();
                 return Err(fault(format!(
-                    "dataset is of type {}; the name of a data set or a Dataset, such as \
-                     Dataset.from_arrays(images, labels) makes, is expected",
+                    "dataset is of type {}; the name of a data set or a Dataset is expected; \
+                     Dataset.from_arrays(images, labels) makes one",
                     kind.name()?
                 )));
             }
@@ -165,32 +157,32 @@ pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::D
         }
     }
     if data.is_some() && settings.contains("data_dir") {
-        return Err(fault("data_dir says where a data set is, and a Dataset was given"));
+        return Err(fault("data_dir is for a data set that is given by name, and a Dataset was given"));
     }
     Ok((settings, data))
 }
 
-/// Trains without the GIL; takes it for a callback, and now and then to see whether Ctrl-C was pressed.
+/// Trains without the GIL; it is taken for callbacks, and at intervals to check for Ctrl-C.
 fn watched<'py>(
     py: Python<'py>,
     callback: Option<Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(Event) -> Control) -> Result<Summary, TrainError> + Send,
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut stopped: Option<PyErr> = None;
-    let mut asked = Instant::now();
+    let mut checked = Instant::now();
     let summary = py.detach(|| {
         work(&mut |event| {
             if stopped.is_some() {
                 return Control::Stop;
             }
             let notice = warning(&event);
-            if callback.is_none() && notice.is_none() && asked.elapsed() < SIGNALS {
+            if callback.is_none() && notice.is_none() && checked.elapsed() < SIGNALS {
                 return Control::Continue;
             }
             let answer = Python::attach(|py| -> PyResult<bool> {
                 notice.as_deref().map_or(Ok(()), |notice| warn(py, notice))?;
-                if asked.elapsed() >= SIGNALS {
-                    asked = Instant::now();
+                if checked.elapsed() >= SIGNALS {
+                    checked = Instant::now();
                     py.check_signals()?;
                 }
                 match &callback {
@@ -232,11 +224,13 @@ fn watched<'py>(
     Ok(object(py, &value)?.cast_into()?)
 }
 
-/// What users are warned of.
+/// The warning for an event, if there is one.
 pub fn warning(event: &Event) -> Option<String> {
     match event {
         Event::Notice(text) => Some((*text).to_owned()),
-        Event::Health(notice) if told(notice.kind) => Some(format!("{}; {}", notice.message, notice.advice)),
+        Event::Health(notice) if is_severe(notice.kind) => {
+            Some(format!("{}; {}", notice.message, notice.advice))
+        }
         Event::Health(_)
         | Event::Started { .. }
         | Event::Batch(_)
@@ -246,13 +240,13 @@ pub fn warning(event: &Event) -> Option<String> {
     }
 }
 
-/// Whether trouble is worth a warning, for who does not read the notices.
-fn told(trouble: Trouble) -> bool {
+/// Whether a problem is worth a warning, for users who do not read the notices.
+fn is_severe(trouble: Trouble) -> bool {
     matches!(trouble, Trouble::NoGradient | Trouble::Collapsed | Trouble::Diverged | Trouble::NonFinite)
 }
 
-/// Whether a callback's answer is False, Python's own or NumPy's. None, 0 and an empty list are not: only who
-/// says False means to stop.
+/// Whether a callback returned False, Python's or NumPy's. None, 0 and an empty list do not count: only False
+/// stops the work.
 pub fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
     let kind = answer.get_type();
     let numpy = matches!(kind.name()?.to_str()?, "bool" | "bool_") && kind.module()?.to_str()? == "numpy";
@@ -262,8 +256,8 @@ pub fn is_false(answer: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub fn describe(event: &Event) -> serde_json::Value {
     match event {
         Event::Started { images, test_images, batches, epochs, epoch, batch, threads } => json!({
-            "event": "started", "images": images, "test_images": test_images, "batches": batches, "epochs": epochs,
-            "epoch": epoch, "batch": batch, "threads": threads,
+            "event": "started", "images": images, "test_images": test_images, "batches": batches,
+            "epochs": epochs, "epoch": epoch, "batch": batch, "threads": threads,
         }),
         Event::Notice(text) => json!({"event": "notice", "message": text}),
         Event::Batch(b) => json!({

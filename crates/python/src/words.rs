@@ -1,17 +1,17 @@
-//! The program's sentences in Python's words: an option of the command line is an argument here, and a
-//! command a call.
+//! Translates messages of the program for Python users: an option of the command line becomes an argument,
+//! and a command becomes a call.
 
-/// What the program says, and what Python says in its place.
+/// Text in messages of the program, and its replacement in Python.
 const WORDS: &[(&str, &str)] = &[
     (
-        "say --dataset digits, or put it in the file; `leaklab data list` shows all",
+        "add --dataset digits or set it in the file; `leaklab data list` shows all",
         "add \"dataset\": \"digits\"",
     ),
     (
-        "say --tau 30, or --tau inf for no leak, or put it in the file",
+        "add --tau 30, or --tau inf for no leak, or set it in the file",
         "add \"tau\": 30, or float(\"inf\") for no leak",
     ),
-    ("say it in the file or with --set", "add it to the settings:"),
+    ("set it in the file or with --set", "add it to the settings:"),
     (
         "add --tau 30, or run them all with `leaklab study`",
         "give one number, or run them all with leaklab.study",
@@ -20,13 +20,13 @@ const WORDS: &[(&str, &str)] = &[
         "add --seed 1, or run them all with `leaklab study`",
         "give one number, or run them all with leaklab.study",
     ),
-    ("take its own file: leaklab study ", "take its own file: "),
+    ("or continue this one with `leaklab study --out ", "or continue this one with its own study.toml: `"),
     ("`leaklab train --out` makes one", "leaklab.train makes one"),
     ("`leaklab study --out` makes one", "leaklab.study makes one"),
     ("`leaklab study`", "leaklab.study"),
 ];
 
-/// Options that are arguments, and how these are written in a sentence.
+/// Options that are arguments in Python, and how these are written in a message.
 const OPTIONS: &[(&str, &str)] = &[
     ("--baseline", "baseline="),
     ("--best", "best=True"),
@@ -38,10 +38,10 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--tau", "tau="),
 ];
 
-/// A sentence for Python.
-pub fn in_python(sentence: &str) -> String {
-    let text = WORDS.iter().fold(sentence.to_owned(), |text, (from, to)| text.replace(from, to));
-    // What stands in backquotes is a command: a call here, or left as it is.
+/// A message for Python users.
+pub fn in_python(message: &str) -> String {
+    let text = WORDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to));
+    // Text in backquotes is a command. It becomes a call if there is one, and is not changed otherwise.
     let pieces: Vec<&str> = text.split('`').collect();
     if pieces.len().is_multiple_of(2) {
         return text;
@@ -53,7 +53,7 @@ pub fn in_python(sentence: &str) -> String {
     pieces.iter().enumerate().map(piece).collect()
 }
 
-/// Options outside of commands.
+/// Replaces options outside of commands.
 fn options(text: &str) -> String {
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
     let mut out = String::new();
@@ -69,7 +69,7 @@ fn options(text: &str) -> String {
     out + rest
 }
 
-/// The call that does what a command does, if there is one.
+/// The call that is equivalent to a command, if there is one.
 fn call(command: &str) -> Option<String> {
     if let Some(run) = command.strip_prefix("leaklab train --resume ") {
         return Some(format!("leaklab.resume({run:?})"));

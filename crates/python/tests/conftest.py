@@ -1,4 +1,4 @@
-"""Shared by all tests: where the repository and the program are, and one small trained run."""
+"""Shared by all tests: the paths of the repository and the program, and one small trained run."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def program():
     """The leaklab program, to compare with."""
     path = os.environ.get("LEAKLAB")
     if not path:
-        pytest.skip("LEAKLAB does not name the program; tools/check-python does")
+        pytest.skip("LEAKLAB is not set to the path of the program; tools/check-python sets it")
     return path
 
 

@@ -1,4 +1,4 @@
-"""What callers do to a library: fork, sizes beyond any machine, values of the wrong kind."""
+"""Difficult calls: after a fork, with sizes beyond any machine, and with values of the wrong kind."""
 
 import itertools
 import multiprocessing
@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import warnings
 import zlib
 
 import numpy as np
@@ -50,6 +51,46 @@ def test_a_forked_child_works_as_its_parent_does():
     assert work() == expected
 
 
+def test_floats_that_look_like_pixels_are_warned_of(run):
+    data = leaklab.load_dataset("digits", test_limit=20)
+    images, labels = data.test_images, data.test_labels
+    with pytest.warns(UserWarning, match="give pixels as uint8"):
+        leaklab.evaluate(run, images / np.float32(255), labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leaklab.evaluate(run, images, labels)
+        leaklab.evaluate(run, images / np.float32(128) - np.float32(1), labels)
+
+
+def work_on_runs(folder, queue=None):
+    """Trains, evaluates and analyses a small run, and loads data that are computed in parallel."""
+    run = folder / f"run-{multiprocessing.current_process().pid}"
+    settings = SMALL | {"epochs": 1, "time_steps": 4, "train_limit": 20, "test_limit": 20}
+    leaklab.train(settings, run)
+    accuracy = leaklab.evaluate(run, threads=1)["accuracy"]
+    tables = leaklab.analyse(run, "robustness", noise=["gaussian/pixel"])
+    events = leaklab.load_dataset("digits-events", time_steps=4)
+    result = accuracy, sorted(tables), len(events.train_labels)
+    if queue is not None:
+        queue.put(result)
+    return result
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork is how Linux starts workers")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_trains_evaluates_and_analyses(tmp_path):
+    expected = work_on_runs(tmp_path)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=work_on_runs, args=(tmp_path, queue))
+    child.start()
+    try:
+        assert queue.get(timeout=120) == expected
+    finally:
+        child.join(10)
+        child.kill()
+
+
 @pytest.mark.parametrize("threads", [0, 1025, 10_000, 2**40])
 def test_a_number_of_threads_is_checked(tmp_path, threads):
     network = leaklab.Network(NOTATION)
@@ -68,13 +109,13 @@ def test_what_does_not_fit_is_refused_before_it_is_made():
         with pytest.raises(ValueError, match="a whole number from 1 to 65535 is expected"):
             leaklab.encode(IMAGES, steps, 1)
     many = np.broadcast_to(np.zeros((1, 3, 64, 64), np.float32), (2_000, 3, 64, 64))
-    with pytest.raises(ValueError, match="of memory, and .* can be had; encode fewer"):
+    with pytest.raises(ValueError, match="of memory, but only .* is available; encode fewer"):
         leaklab.encode(many, 65_535, 1)
     with pytest.raises(ValueError, match="points needs about"):
         leaklab.theory.rate(np.ones((10**6, 1)), np.ones(10**6))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how much memory there is")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not report available memory")
 def test_a_network_that_does_not_fit_is_refused(tmp_path):
     script = (
         "import leaklab, resource, sys\n"
@@ -91,7 +132,7 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
         [sys.executable, "-c", script, tmp_path / "run"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert len(answer) == 2 and all("2119404000 weights needs about" in line for line in answer), answer
-    assert all("and 4.3 GB can be had; choose a smaller network" in line for line in answer), answer
+    assert all("but only 4.3 GB is available; choose a smaller network" in line for line in answer), answer
     assert not (tmp_path / "run").exists()
 
 
@@ -101,7 +142,7 @@ def test_settings_that_never_end_are_refused(tmp_path):
     ring = {}
     ring["ring"] = ring
     for value in (circle, ring):
-        with pytest.raises(ValueError, match="nested more than 8 deep, or contains itself"):
+        with pytest.raises(ValueError, match="nested more than 8 levels deep, or contains itself"):
             leaklab.train(SMALL | {"schedule.after": value}, tmp_path / "run")
     with pytest.raises(ValueError, match="schedule.after has more than 100000 values"):
         leaklab.train(SMALL | {"schedule.after": itertools.count()}, tmp_path / "run")
@@ -114,7 +155,7 @@ def test_labels_are_whole_numbers():
     for good in (np.array([0, 1, 2], np.uint8), (0, 1, 2), np.array([0, 1, 2], np.uint64)):
         assert network.gradients(spikes, good).loss == expected
     for bad in ([0.9, 1.0, 2.0], np.array([0, 1, 2], np.float32), ["0", "1", "2"], [[0, 1, 2]], [True, False, True]):
-        with pytest.raises(ValueError, match="labels are .*; a row of whole numbers is expected"):
+        with pytest.raises(ValueError, match="labels are .*; a list of whole numbers is expected"):
             network.gradients(spikes, bad)
     with pytest.raises(ValueError, match="samples are float64"):
         leaklab.encode(IMAGES, 2, 1, samples=[0.5, 1, 2])
@@ -179,7 +220,7 @@ def test_a_class_without_training_images_is_warned_of(tmp_path):
     ],
 )
 def test_ctrl_c_does_not_wait_for_the_end(call):
-    # Ten times the work of a short call: were Ctrl-C answered at its end only, it would take ten times as long.
+    # Ten times the work of a short call: if Ctrl-C waited for the end, it would take ten times as long.
     script = (
         "import leaklab, numpy, os, signal, threading, time\n"
         "network = leaklab.Network('1x16x16-64C3-64C3-64C3-10o', seed=1)\n"

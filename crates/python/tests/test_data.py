@@ -44,7 +44,7 @@ def test_the_encoder_is_a_pure_function():
     assert np.array_equal(one[:, 0], x[:, 4])
     assert not np.array_equal(leaklab.encode(data.test_images, 30, 8, samples=data.test_samples), x)
     assert not np.array_equal(leaklab.encode(data.test_images, 30, 7, samples=data.test_samples, epoch=1), x)
-    # Floats are encoded as they are: the same numbers give the same spikes.
+    # Floats are not normalised: the same numbers give the same spikes.
     raw = data.test_images.astype(np.float32)
     centred = raw - raw.mean(axis=(1, 2, 3), keepdims=True)
     scaled = centred / np.abs(centred).max(axis=(1, 2, 3), keepdims=True)

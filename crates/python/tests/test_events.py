@@ -7,7 +7,7 @@ import leaklab
 
 
 def lists(count=20):
-    """Recordings of a dot that goes right (class 0) or down (class 1) on a sensor of 8x6 pixels."""
+    """Recordings of a dot that moves right (class 0) or down (class 1) on a sensor of 8x6 pixels."""
     columns = {"t": [], "x": [], "y": [], "p": [], "offsets": [0], "labels": []}
     rng = np.random.default_rng(3)
     for i in range(count):
@@ -44,7 +44,7 @@ def test_lists_are_cut_into_steps(tmp_path):
     whole = leaklab.load_dataset("events", data_dir=tmp_path / "dots.npz", time_steps=1).recordings()
     sums = whole.reshape(1, 20, 2, 3, 2, 4, 2).sum(axis=(4, 6))
     assert np.array_equal(halved.recordings(), sums > 0)
-    with pytest.raises(leaklab.LeakLabError, match="holds recordings, not images"):
+    with pytest.raises(leaklab.LeakLabError, match="has recordings, not images"):
         data.train_images
 
 
@@ -63,11 +63,11 @@ def test_dense_recordings_are_the_same(tmp_path):
         ({"train_x": np.full(600, 8)}, r"bad.npz, offset \d+: array 'train_x': element 0 is not one of 0 to 7"),
         ({"train_t": np.arange(600)[::-1]}, r"array 'train_t': element 1 is 598 us, before"),
         ({"train_p": np.full(600, 2)}, "not 0, 1 or -1"),
-        ({"train_offsets": np.array([0, *range(30, 600, 30), 2**31])}, "element 20 does not rise from 570 to at most 600"),
+        ({"train_offsets": np.array([0, *range(30, 600, 30), 2**31])}, "element 20 must be at least 570 and at most 600"),
         ({"test_labels": np.zeros(3, int)}, "one label for each of 20 recordings"),
     ],
 )
-def test_damage_is_placed(tmp_path, change, message):
+def test_errors_have_an_offset(tmp_path, change, message):
     with pytest.raises(leaklab.LeakLabError, match=message):
         leaklab.load_dataset("events", data_dir=save(tmp_path / "bad.npz", **change))
 
@@ -109,14 +109,14 @@ def test_a_run_refuses_recordings_that_are_divided_otherwise(tmp_path):
     ]:
         with pytest.raises(leaklab.LeakLabError, match=words):
             call()
-    # A network alone takes any number of steps.
+    # A network without a run accepts any number of steps.
     assert leaklab.evaluate(net, other)["images"] == 10
 
 
-def test_digits_before_a_camera():
+def test_digits_recorded_by_a_camera():
     data = leaklab.load_dataset("digits-events", time_steps=60, test_limit=30)
     spikes = data.recordings()
     assert spikes.shape == (60, 30, 2, 16, 16)
-    # Every recording has both polarities, and all three saccades are seen.
+    # Every recording has both polarities and spikes in all three saccades.
     assert spikes.sum(axis=(0, 3, 4)).min() > 20
     assert spikes.reshape(3, 20, 30, -1).sum(axis=(1, 3)).min() > 20

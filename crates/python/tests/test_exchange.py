@@ -1,4 +1,4 @@
-"""Networks on their way to other tools and back."""
+"""Export of networks to other tools, and import."""
 
 import subprocess
 
@@ -47,7 +47,7 @@ def test_nir_reads_what_is_written(tmp_path, tau):
         node = graph.nodes["conv1_lif"]
         assert node.tau == pytest.approx(np.full((6, 7, 5), 1e-4 / (1 - np.exp(-1 / 30))), rel=1e-7)
         assert node.r == pytest.approx(node.tau / 1e-4, rel=1e-6)
-    # Through Python's own writer and back: nothing is lost.
+    # Nothing is lost if Python's nir writes the graph and LeakLab reads it.
     nir.write(tmp_path / "theirs.nir", graph)
     assert leaklab.Network.from_nir(tmp_path / "theirs.nir") == net
     leaklab.Network.from_nir(tmp_path / "theirs.nir").to_nir(tmp_path / "again.nir")
@@ -79,7 +79,7 @@ def test_nir_from_python_runs(tmp_path):
     assert out.prediction == pytest.approx(output / 20, abs=1e-5)
 
 
-def test_gains_are_folded_and_told(tmp_path):
+def test_gains_are_folded_into_the_weights_with_a_warning(tmp_path):
     weights = np.ones((6, 9), "f4")
     nodes = [nir.Linear(weights), lif((6,), r=1.0), nir.Linear(np.ones((3, 6), "f4"))]
     nir.write(tmp_path / "g.nir", nir.NIRGraph.from_list(*nodes))

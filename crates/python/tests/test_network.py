@@ -1,4 +1,4 @@
-"""Networks: the reference cases through the Python API, and what is refused."""
+"""Networks: the reference cases in Python, and arguments that are refused."""
 
 import json
 import pickle
@@ -68,7 +68,7 @@ def test_reference_case(path):
     for name, values in g.weights.items():
         close(values, arrays[f"gradient.{name}"], 1e-4)
     if masks:
-        return  # The other figures are those of the network with dropout, which forward does not have.
+        return  # The other reference values are with dropout, which forward does not have.
     out = net.forward(arrays["input"])
     assert np.array_equal(out.prediction, g.prediction)
     for ours, theirs in zip(out.spike_counts, numbered(arrays, "spike_count"), strict=True):
@@ -136,7 +136,7 @@ def test_leak_by_layer():
     again = pickle.loads(pickle.dumps(leaky))
     assert (again.layer_tau, again.readout_tau) == (leaky.layer_tau, leaky.readout_tau)
     x = leaklab.encode(np.random.default_rng(1).uniform(-1, 1, (3, 1, 8, 8)).astype("f4"), 40, 1)
-    # Only the readout changed: the same signal, another prediction, which the signal gives as well.
+    # Only the readout changed: the signal is the same, and the prediction can be computed from it.
     readout = net.with_leak(readout_tau=7.0).forward(x)
     plain = net.forward(x)
     assert np.array_equal(plain.signal, readout.signal)
@@ -186,7 +186,7 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].forward("spikes"), "x cannot be read as an array of numbers"),
         (lambda: example()[0].forward([[1, 2], [3]]), "x cannot be read as an array of numbers"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=["a", "b"]), r"masks\[0\] c"),
-        (lambda: example()[0].set_weights({1: np.zeros(3)}), "the name of a layer is a text, and 1 is none"),
+        (lambda: example()[0].set_weights({1: np.zeros(3)}), "the name of a layer must be a string, and 1 is not"),
     ],
 )
 def test_refusals_are_sentences(call, words):

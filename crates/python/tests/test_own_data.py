@@ -1,4 +1,4 @@
-"""One's own arrays: trained, evaluated, analysed, studied, and the same bits from a file through the program."""
+"""The user's own arrays: training, evaluation, analyses and studies, bit-identical to those of the program."""
 
 import ast
 import inspect
@@ -44,7 +44,8 @@ def sklearn(name):
     if os.environ.get("CI"):
         import sklearn.datasets as datasets
     else:
-        datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn is not installed; tools/check-python does it")
+        reason = "scikit-learn is not installed; tools/check-python installs it"
+        datasets = pytest.importorskip("sklearn.datasets", reason=reason)
     found = getattr(datasets, f"load_{name}")()
     return found.data, found.target, list(map(str, found.target_names))
 
@@ -56,7 +57,7 @@ def test_from_arrays_scales_and_divides():
     images, labels = halves()
     train = made.train_images.reshape(48, 4)
     assert train.min(axis=0).tolist() == [0] * 4 and train.max(axis=0).tolist() == [255] * 4
-    # uint8 are pixels as they are, in all three forms.
+    # uint8 arrays are used as pixels without change, in all three forms.
     pixels = np.arange(6 * 12, dtype=np.uint8).reshape(6, 1, 3, 4)
     for form, shape in [(pixels, [1, 3, 4]), (pixels[:, 0], [1, 3, 4]), (pixels.reshape(6, 12), [1, 1, 12])]:
         made = leaklab.Dataset.from_arrays(form, [0, 1] * 3, form[:2], [0, 1])
@@ -93,7 +94,7 @@ def test_the_same_bits_from_arrays_and_from_a_file(tmp_path, program):
         check=True,
     )
     assert weights(tmp_path / "cli") == weights(tmp_path / "python")
-    # The run that Python made carries its data, for the program too.
+    # The folder of the run that Python trained contains the data, so the program can use them.
     subprocess.run([program, "evaluate", tmp_path / "python", "--json"], check=True, capture_output=True)
     digest = [line for line in (tmp_path / "python/run.toml").read_text().splitlines() if line.startswith("data_sha256")]
     assert digest == [f'data_sha256 = "{made.digest}"']
@@ -185,11 +186,11 @@ def test_a_run_normalises_by_its_own_training_images(tmp_path):
     settings = {"dataset": "digits", "network": "1x8x8-4C3-2P-10o", "tau": 20, "time_steps": 20, "epochs": 1}
     leaklab.train(settings | {"normalise": "per-channel", "seed": 5}, run)
     own = leaklab.evaluate(run)
-    # The same test images beside training images of another brightness.
+    # The same test images, together with training images of another brightness.
     dark = digits.train_images // 4
     darker = leaklab.Dataset.from_arrays(dark, digits.train_labels, digits.test_images, digits.test_labels)
     assert leaklab.evaluate(run, digits) == leaklab.evaluate(run, darker) == own
-    # By hand: the constants are those of all training images, whichever part of them is shown.
+    # By hand: the constants are those of all training images, whichever part of them is presented.
     mean, deviation = digits.train_images.mean() / 255, digits.train_images.std() / 255
     by_hand = lambda images: np.clip((images / 255 - mean) / (2 * deviation), -1, 1).astype(np.float32)
     part = leaklab.load_dataset("digits", train_limit=40, test_limit=40)
@@ -216,7 +217,7 @@ def test_arguments_that_do_not_belong_are_refused(tmp_path):
         (lambda: leaklab.evaluate(net, made.test_images), "need y="),
         (lambda: leaklab.evaluate(net, made.test_images, made.test_labels, limit=3), "limit is for data sets"),
         (lambda: leaklab.evaluate(net, made.test_images, [0]), "1 labels for 12 samples"),
-        (lambda: leaklab.analyse(run, "mechanism", tau=3), "leave out tau"),
+        (lambda: leaklab.analyse(run, "mechanism", tau=3), "omit tau"),
         (lambda: leaklab.analyse(run, "robustness", images=0), "images is 0"),
         (lambda: leaklab.train({"tau": 30}, tmp_path / "x"), 'add "dataset": "digits"'),
         (lambda: leaklab.load_dataset("npz"), "with data_dir="),
@@ -256,7 +257,7 @@ def test_membranes_are_those_of_the_equations():
         net.forward(x, membranes=["conv1"])
 
 
-def test_a_gradient_of_zeros_is_told(tmp_path):
+def test_a_gradient_of_zeros_causes_a_warning(tmp_path):
     net = leaklab.Network("1x1x4-8FC-2o", v_th=1e6)
     with pytest.warns(UserWarning, match="gradient of every weight is exactly zero"):
         net.gradients(np.ones((5, 1, 1, 1, 4), "f4"), [0])
@@ -293,7 +294,7 @@ def test_help_shows_what_the_stubs_declare():
                 assert inspect.isdatadescriptor(inspect.getattr_static(owner, method.name)), method.name
                 continue
             ours = owner if method.name == "__init__" else getattr(owner, method.name)
-            # What the stub says, as a function of its own.
+            # The declaration in the stub, as a function.
             method.decorator_list, method.returns = [], None
             for one in [*method.args.args, *method.args.kwonlyargs]:
                 one.annotation = None

@@ -1,4 +1,4 @@
-"""Whole studies from Python: stopped and continued, explained, and what they advise."""
+"""Whole studies from Python: stopping and continuing, where robustness comes from, and advice."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ def weights(study):
 
 @pytest.fixture
 def out(tmp_path, study):
-    """The folder of a new study with the tables of the theory, which are always the same and take seconds."""
+    """The folder of a new study that already has the theory tables, which never change and take seconds."""
     shutil.copytree(study / "theory", tmp_path / "study/theory")
     return tmp_path / "study"
 
@@ -41,7 +41,7 @@ def study(tmp_path_factory):
 
 
 def test_ctrl_c_stops_a_study_while_its_runs_train(out):
-    # Each run takes minutes: were Ctrl-C answered when all are done, there would be no answer in time.
+    # Each run takes minutes. If Ctrl-C waited for all of them, this test would time out.
     settings = STUDY | {"epochs": 20_000}
     script = (
         "import leaklab, sys\n"
@@ -62,7 +62,7 @@ def test_ctrl_c_stops_a_study_while_its_runs_train(out):
     assert time.monotonic() - begun < 30
     checkpoints = list(out.glob("runs/*/checkpoint.safetensors"))
     assert checkpoints and (out / "report.html").exists()
-    # The same call continues where it was.
+    # The same call continues the study.
     events = []
     stop = lambda event: events.append(event) or event["event"] != "started"
     assert leaklab.study(settings, out, callback=stop, threads=1)["outcome"] == "interrupted"
@@ -70,7 +70,7 @@ def test_ctrl_c_stops_a_study_while_its_runs_train(out):
 
 
 def test_ctrl_c_does_not_wait_for_the_plan(tmp_path):
-    # The speed of such a study is measured for eight seconds.
+    # For such a long study, the plan measures the speed for eight seconds.
     script = (
         "import leaklab, os, signal, sys, threading, time\n"
         "inf = float('inf')\n"
@@ -154,7 +154,7 @@ def test_a_study_is_explained(study):
         leaklab.analyse(study, "robustness")
 
 
-def test_advice_is_the_programs(study, program):
+def test_advice_is_that_of_the_program(study, program):
     found = leaklab.advise(study, noise="gaussian/pixel", severity=5, synops_budget=1e6)
     command = [program, "advise", study, "--noise", "gaussian/pixel", "--severity", "5", "--json"]
     done = subprocess.run([*command, "--synops-budget", "1e6"], check=True, capture_output=True, text=True)

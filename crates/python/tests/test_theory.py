@@ -1,4 +1,4 @@
-"""The theory: the same bits as the program, the same rules as NumPy."""
+"""The theory: bit-identical to the program, with NumPy's rules for arrays."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def table(program, *arguments):
 
 
 @pytest.mark.parametrize("model", ["lif", "if", "eif", "qif"])
-def test_values_are_the_programs_to_the_bit(program, model):
+def test_values_are_bit_identical_to_those_of_the_program(program, model):
     drives = [(mu, d) for mu, d in DRIVES if model == "lif" or (0 < mu < 100)]
     for mu, d in drives[:3] if model in ("eif", "qif") else drives:
         common = ["--model", model, "--mu", mu, "--d", d]
@@ -59,7 +59,7 @@ def test_arrays_broadcast_and_numbers_stay_numbers():
         assert np.array_equal(grid[i], [theory.coherence(mu[i, 0], 0.1, w) for w in omega])
     assert theory.rate(mu, [0.1, 0.2, 0.3]).shape == (2, 3)
     assert theory.rate(np.zeros((0, 2)), 0.1).shape == (0, 2)
-    # Integers and other layouts are numbers too.
+    # Integers and other memory layouts are accepted too.
     assert theory.rate(2, 1) == theory.rate(2.0, 1.0)
     assert np.array_equal(theory.coherence(mu, 0.1, omega[::2]), grid[:, ::2])
 

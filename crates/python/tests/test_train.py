@@ -71,7 +71,7 @@ def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
 
 
 def one_training(folder, seed):
-    """What a worker of joblib does."""
+    """The work of one joblib worker."""
     leaklab.train(SMALL | {"seed": seed}, folder, threads=2)
     return weights(folder)
 
@@ -85,8 +85,8 @@ def test_four_trainings_in_parallel_give_the_same_bits(tmp_path):
     threads = joblib.Parallel(n_jobs=4, prefer="threads")(
         joblib.delayed(one_training)(tmp_path / f"threads-{seed}", seed) for seed in seeds
     )
-    apart = [one_training(tmp_path / f"apart-{seed}", seed) for seed in seeds]
-    assert together == apart and threads == apart and len(set(apart)) == 4
+    separate = [one_training(tmp_path / f"separate-{seed}", seed) for seed in seeds]
+    assert together == separate and threads == separate and len(set(separate)) == 4
 
 
 def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
@@ -155,7 +155,7 @@ def test_analyses_are_columns(run):
         (lambda run: leaklab.advise(run, "gaussian/pixel", severity=9), "severity is 9; .* from 1 to 8"),
         (lambda run: leaklab.advise(run, "gaussian/pixel", synops_budget=-1), "synops_budget is -1"),
         (lambda run: leaklab.train({"dataset": np.zeros((3, 4)), "tau": 30}), "dataset is of type ndarray"),
-        (lambda run: leaklab.train({1: 2}), "the name of a setting is a text, and 1 is none"),
+        (lambda run: leaklab.train({1: 2}), "the name of a setting must be a string, and 1 is not"),
         (lambda run: leaklab.train(SMALL | {"seed": 2**70}), "seed is 1180591620717411303424, beyond"),
         (lambda run: leaklab.train(SMALL, "new", callback=3), "callback is of type int"),
         (lambda run: leaklab.train(SMALL, "new", threads=-1), "threads is -1; a whole number from 1 to 1024"),

@@ -1,4 +1,4 @@
-"""Every call of the package, for type checkers (mypy --strict, pyright) and, with a folder to work in, for Python."""
+"""Uses every function of the package, for type checkers (mypy --strict, pyright) and for a test that runs it."""
 
 import pathlib
 import sys

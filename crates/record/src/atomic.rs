@@ -1,12 +1,14 @@
-//! Writing a file so that a reader sees the old bytes or the new ones, never half of either.
+//! Atomic writes: a reader sees either the old content of a file or the new content, never a part of one.
 //!
-//! Until it is complete, a file grows under a name of its own beside its place: `NAME.16 hexadecimal
-//! digits.partial`. No two writers share such a name, whether they are processes or threads. The first eight
-//! digits are the machine's, the others random. The writer holds the system's lock on the file; whoever gets
-//! that lock on the same machine knows that the writer is dead, and may remove what it left ([`sweep`]).
-//! Between machines such locks tell nothing, so what another machine left is removed when it is a day old.
+//! Until it is complete, a file has a temporary name in the same folder: `NAME.DIGITS.partial`, with 16
+//! hexadecimal digits. The first eight identify the machine and the others are random, so that no two
+//! writers, whether processes or threads, share a name. The writer holds the operating system's lock on the
+//! file. Whoever obtains this lock on the same machine knows that the writer is dead, and may remove the file
+//! ([`sweep`]). Such locks are not reliable between machines, so a file of another machine is removed when it
+//! is a day old.
 //!
-//! Only regular files are replaced: a device is not, and a symbolic link is neither followed nor replaced.
+//! Only regular files are replaced. Devices are refused, and symbolic links are neither followed nor
+//! replaced.
 
 use crate::file;
 use crate::process::Process;
@@ -16,13 +18,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Ending of a file that is not complete.
+/// Extension of a file that is not complete.
 pub const PARTIAL: &str = "partial";
-/// Age at which what another machine left half-written is removed.
+/// Age at which an incomplete file of another machine is removed.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
 
-/// Writes `bytes` to `path` atomically: into a temporary file beside it, synced, then renamed over it.
-/// On an error the temporary file is removed and whatever stood at `path` is untouched.
+/// Writes `bytes` to `path` atomically: writes and syncs a temporary file in the same folder, then renames
+/// it. On an error the temporary file is removed, and an existing file at `path` is unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file::check_place(path)?;
     let own = path.file_name().and_then(|name| name.to_str());
@@ -34,7 +36,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&partial);
         return result;
     }
-    // The rename itself is durable once the folder is synced; not every file system offers that.
+    // The rename is durable once the folder is synced; not every file system supports this.
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty())
         && let Ok(folder) = File::open(folder)
     {
@@ -43,15 +45,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes from a folder what writers that are dead left half-written. What cannot be removed stays.
+/// Removes the incomplete files of dead writers from a folder. Files that cannot be removed stay.
 pub fn sweep(folder: &Path) {
     sweep_names(Some(folder), |name| partial_of(name).is_some());
 }
 
-/// A new file to write into, beside `path`, locked for as long as it is open.
+/// Creates a temporary file for `path` in the same folder. It is locked as long as it is open.
 pub(crate) fn create(path: &Path) -> io::Result<(PathBuf, File)> {
-    let name =
-        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file"))?;
     loop {
         let mut partial = name.to_os_string();
         partial.push(format!(".{}{:08x}.{PARTIAL}", Process::this().machine_digits(), random() as u32));
@@ -62,22 +65,22 @@ pub(crate) fn create(path: &Path) -> io::Result<(PathBuf, File)> {
         };
         match file.try_lock() {
             Ok(()) if partial.exists() => return Ok((partial, file)),
-            // Where there are no locks, nothing is swept either.
+            // On a file system without locks, nothing is swept either.
             Err(TryLockError::Error(_)) => return Ok((partial, file)),
-            // Between the two calls a sweep took the file for that of a dead writer.
+            // Between the two calls, a sweep mistook the file for that of a dead writer.
             Ok(()) | Err(TryLockError::WouldBlock) => {}
         }
     }
 }
 
-/// A number that no other process, thread or call gets.
+/// A random number that differs between processes, threads and calls.
 pub(crate) fn random() -> u64 {
-    // Random keys; the rest sets a forked process apart, which has the same keys.
+    // The keys are random. A forked process has the same keys, so its id, thread and time are hashed too.
     RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()))
 }
 
-/// The name of the file that a temporary file was to become, and the digits of the writer's machine; `None`
-/// if the name is not one of [`create`].
+/// The final name of a temporary file and the digits of its writer's machine; `None` if [`create`] does not
+/// make such a name.
 pub(crate) fn partial_of(name: &str) -> Option<(&str, &str)> {
     let (target, digits) = name.strip_suffix(PARTIAL)?.strip_suffix('.')?.rsplit_once('.')?;
     (digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| (target, &digits[..8]))
@@ -98,11 +101,11 @@ fn sweep_names(folder: Option<&Path>, wanted: impl Fn(&str) -> bool) {
     }
 }
 
-/// Removes a temporary file unless its writer lives. The lock is held until the name is gone.
+/// Removes a temporary file unless its writer is alive. The lock is held until the file is removed.
 pub(crate) fn remove_if_dead(path: &Path) {
     let regular = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     if regular
-        // For writing, without which NFS gives no exclusive lock.
+        // Opened for writing, because NFS requires this for an exclusive lock.
         && let Ok(file) = File::options().write(true).open(path)
         && file.try_lock().is_ok()
     {
@@ -148,7 +151,7 @@ mod tests {
         let here = Process::this().machine_digits();
         let left = ["a", "b"].map(|name| format!("{name}.csv.{here}89abcdef.partial"));
         left.iter().for_each(|name| fs::write(path(name), "half").unwrap());
-        // What another machine writes is left alone, until it is certain that nobody writes it any more.
+        // A file of another machine is left alone until it is so old that nobody can be writing it any more.
         let digits = if here == "01234567" { "11234567" } else { "01234567" };
         let [elsewhere, forgotten] =
             ["89abcdef", "00000000"].map(|random| format!("a.csv.{digits}{random}.partial"));
@@ -156,7 +159,7 @@ mod tests {
         let file = File::create(path(&forgotten)).unwrap();
         file.set_modified(SystemTime::now() - 2 * FORGOTTEN).unwrap();
         drop(file);
-        // A download keeps its half file to go on with.
+        // A download keeps its partial file in order to resume.
         fs::write(path("data.gz.partial"), "half").unwrap();
         let (alive, _file) = create(&path("a.csv")).unwrap();
         let alive = alive.file_name().unwrap().to_str().unwrap();
@@ -181,7 +184,7 @@ mod tests {
         assert!(message.contains("symbolic link"), "{message}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        // As a device would be, without the risk: who may replace `/dev/null` needs it.
+        // A named pipe stands for a device, because a test that could replace `/dev/null` would be dangerous.
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let message = write(&pipe, b"new").unwrap_err().to_string();

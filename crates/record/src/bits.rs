@@ -1,11 +1,11 @@
-//! One bit for each of many images, as a short text in a cell: which images were classified correctly.
+//! A list of bits as a short text in a table cell: which images were classified correctly.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A list of bits, written `355:f0a3..`: their number, then hexadecimal digits of four bits, the first bit
-/// lowest.
+/// A list of bits, written `355:f0a3..`: their number, then hexadecimal digits of four bits each. The first
+/// of the four bits is the lowest.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Bits {
@@ -18,7 +18,7 @@ impl Bits {
         self.bits.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Bits {
     }
 }
 
-/// The text is no list of bits.
+/// The text is not a list of bits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of bits such as 6:f3")]
 pub struct NotBits;
@@ -89,7 +89,7 @@ impl FromStr for Bits {
             let digit = digit.to_digit(16).ok_or(NotBits)?;
             bits.extend((0..4).map(|i| digit >> i & 1 == 1));
         }
-        // What is left of the last digit must be empty: two texts for one list would be one too many.
+        // Unused bits of the last digit must be 0, so that each list has exactly one text.
         if bits.split_off(len).contains(&true) {
             return Err(NotBits);
         }

@@ -1,8 +1,9 @@
-//! Weights, optimiser and position as a safetensors file that knows when it is damaged.
+//! Checkpoints: weights, optimiser state and position in a safetensors file with a checksum.
 //!
 //! The file is ordinary safetensors: tensors `conv1`.., `fc1`.., then `optimiser.*`. The header's `leaklab`
 //! entry is a JSON text ([`Header`]). Its `checksum` is the SHA-256 of the whole file with the checksum's 64
-//! digits as zeros, so a flip of any bit shows. There is no clock time in it: equal runs are equal files.
+//! digits as zeros, so that any flipped bit is detected. The file contains no clock time: equal runs write
+//! equal files.
 
 use crate::atomic;
 use crate::error::RecordError;
@@ -15,53 +16,55 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-/// Version of the format, raised when a reader of the old one would misread the new one. The rule of the
+/// Version of the format, raised when a reader of the old one would misread the new one. The rule for the
 /// checksum is the same in every version.
 pub const FORMAT: u32 = 2;
 
 const ENTRY: &str = "leaklab";
 const UNSIGNED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const WHAT: &str = "checkpoint";
-/// The largest file that is read: a billion weights with all that Adam keeps of them, and as much again.
+/// Size limit of files that are read: twice the size of a billion weights with Adam's state.
 const LARGEST: u64 = 24 << 30;
 
-/// What the weights belong to and where training stands.
+/// What the weights belong to, and the position in training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`] of the writer.
     pub format: u32,
-    /// SHA-256 of the file, its own digits taken as zeros. Set by [`Checkpoint::to_bytes`].
+    /// SHA-256 of the file, computed with these digits as zeros. Set by [`Checkpoint::to_bytes`].
     pub checksum: String,
-    /// Where the run stands.
+    /// Position of the run in training.
     pub position: Position,
-    /// The settings that the weights belong to, as text by key: whatever opens the run notices that they were
-    /// edited.
+    /// The settings that the weights belong to, as text by key. Commands that open the run detect from them
+    /// whether `run.toml` was edited.
     pub settings: BTreeMap<String, String>,
     /// SHA-256 of the training images and labels.
     pub data: String,
 }
 
-/// Where a run stands. Every random number is a function of the seed and these counters, so this is the
-/// position of the generator too.
+/// Position of a run in training. Every random number is a function of the seed and these counters, so this
+/// is also the state of the random generator.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Position {
     /// The run's seed.
     pub seed: u64,
     /// Epochs completed.
     pub epoch: u64,
-    /// Batches completed in the epoch that is under way.
+    /// Batches completed in the current epoch.
     pub batch: u64,
     /// Updates of the weights so far.
     pub updates: u64,
-    /// Training samples seen in the epoch under way.
+    /// Training samples seen in the current epoch.
     pub samples: u64,
     /// Those classified correctly.
     pub correct: u64,
     /// Sum of their squared errors.
     pub squared_error: f64,
-    /// Mean squared error of the run's first batch, against which divergence is judged; 0 before it.
+    /// Mean squared error of the run's first batch, relative to which divergence is judged; 0 before that
+    /// batch.
     pub first_squared_error: f64,
-    /// Epoch with the highest test accuracy so far (the first of equals); 0 if none was evaluated.
+    /// Epoch with the highest test accuracy so far (the earliest of several equal ones); 0 if none was
+    /// evaluated.
     pub best_epoch: u64,
     /// That accuracy.
     pub best_accuracy: f64,
@@ -70,7 +73,7 @@ pub struct Position {
 /// A named array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
-    /// Such as `conv1` or `optimiser.velocity`.
+    /// Name, such as `conv1` or `optimiser.velocity`.
     pub name: String,
     /// Size of each dimension.
     pub shape: Vec<usize>,
@@ -81,14 +84,14 @@ pub struct Tensor {
 /// A checkpoint in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// What the weights belong to and where training stands.
+    /// What the weights belong to, and the position in training.
     pub header: Header,
     /// Weights, then optimiser state.
     pub tensors: Vec<Tensor>,
 }
 
 impl Checkpoint {
-    /// The tensor of a name.
+    /// The tensor with a name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
@@ -164,7 +167,7 @@ impl Checkpoint {
         atomic::write(path, &self.to_bytes()).map_err(RecordError::io(path, "cannot be written"))
     }
 
-    /// Makes this the run's checkpoint and what was the checkpoint the previous one. At every moment at least
+    /// Makes this the run's checkpoint; the checkpoint so far becomes the previous one. At any time at least
     /// one of the two is complete.
     pub fn save(&self, folder: &RunFolder, lock: &RunLock) -> Result<(), RecordError> {
         lock.check()?;
@@ -176,15 +179,15 @@ impl Checkpoint {
                 .or_else(|_| fs::copy(&path, &link).map(|_| ()))
                 .and_then(|()| fs::rename(&link, &previous))
                 .map_err(RecordError::io(&previous, "cannot be written"))?;
-            // A process killed between this and the next line left both names on one file, and renaming one
-            // name of a file to another of its names does nothing: the first stays.
+            // If a process is killed after this rename and before the `write` below, both names refer to one
+            // file. The next rename from one of them to the other then does nothing, and the link would stay.
             let _ = fs::remove_file(&link);
         }
         self.write(&path)
     }
 }
 
-/// A run's checkpoint as it was found.
+/// The checkpoint that was found in a run folder.
 #[derive(Debug)]
 pub struct Found {
     /// The checkpoint.
@@ -193,8 +196,8 @@ pub struct Found {
     pub instead_of: Option<RecordError>,
 }
 
-/// The run's last good checkpoint: the previous one if the last is damaged or missing, none if there never
-/// was one.
+/// The run's last intact checkpoint: the previous one if the last is damaged or missing, none if neither
+/// exists.
 pub fn find(folder: &RunFolder) -> Result<Option<Found>, RecordError> {
     let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
     let trouble = match Checkpoint::read(&path) {
@@ -211,8 +214,8 @@ pub fn find(folder: &RunFolder) -> Result<Option<Found>, RecordError> {
     }
 }
 
-/// Like [`find`], for a process that will go on writing: a damaged checkpoint is moved aside, lest it
-/// becomes the previous one.
+/// Like [`find`], for a process that will write checkpoints: a damaged checkpoint is renamed, so that it does
+/// not become the previous one.
 pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, RecordError> {
     let found = find(folder)?;
     let path = folder.checkpoint();
@@ -223,7 +226,7 @@ pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, Rec
     Ok(found)
 }
 
-/// Writes the checksum in the place of 64 zeros in a file's header; whether there is such a place.
+/// Writes the checksum over the 64 zeros in a file's header. Returns whether the header contains them.
 pub fn sign(bytes: &mut [u8]) -> bool {
     let Some(place) = checksum_place(bytes, UNSIGNED) else { return false };
     let digits = hexadecimal(&Sha256::digest(&*bytes));
@@ -235,7 +238,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Where the checksum's digits stand in the file's header.
+/// Position of the checksum's digits in the file.
 fn checksum_place(bytes: &[u8], digits: &str) -> Option<usize> {
     let length = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?) as usize;
     let header = bytes.get(8..8usize.checked_add(length)?)?;

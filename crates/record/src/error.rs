@@ -1,4 +1,4 @@
-//! Why a record could not be read or written, in one sentence that names the file and the remedy.
+//! Errors in reading or writing records. Each message is one sentence that names the file and the remedy.
 
 use crate::lock::Holder;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Why a run's files could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The folder holds no run.
+    /// The folder contains no run.
     #[error("{}: not a run folder: it has no run.toml; `leaklab train --out` makes one", path.display())]
     NotARun {
         /// The folder.
@@ -14,18 +14,20 @@ pub enum RecordError {
     },
     /// Another process works in the folder.
     #[error(
-        "{}: another leaklab process is working here ({holder}); wait for it or choose another --out", path.display()
+        "{}: another leaklab process is working here ({holder}); wait for it or choose another --out",
+        path.display()
     )]
     Locked {
         /// The folder.
         path: PathBuf,
-        /// Who it is.
+        /// The holder of the lock.
         holder: Box<Holder>,
     },
-    /// Another process has taken over what this one worked at.
+    /// Another process has taken over the work of this one.
     #[error(
-        "{}: this process was halted for so long that another one took over its work; nothing was lost, and this \
-         process stops", path.display()
+        "{}: this process was halted for so long that another one took over its work; nothing was lost, and \
+         this process stops",
+        path.display()
     )]
     LockLost {
         /// The lock.
@@ -38,17 +40,17 @@ pub enum RecordError {
         path: PathBuf,
         /// What was attempted, such as `cannot be written`.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not what its name promises.
+    /// The file is not of the kind that was expected.
     #[error("{}: not a LeakLab {what}: {reason}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// What it should have been.
         what: &'static str,
-        /// What is wrong, with its place in the file.
+        /// What is wrong, and where in the file.
         reason: String,
     },
     /// The file is damaged: its bytes are not those that were written.
@@ -56,11 +58,15 @@ pub enum RecordError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How that was noticed.
+        /// How the damage was detected.
         reason: String,
     },
     /// The file was written by another version of the program.
-    #[error("{}: {what} format {found}, this program reads format {known}; {}", path.display(), remedy(*found, *known))]
+    #[error(
+        "{}: {what} format {found}, this program reads format {known}; {}",
+        path.display(),
+        remedy(*found, *known)
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -87,7 +93,7 @@ impl RecordError {
         move |source| RecordError::Io { path: path.to_owned(), action, source }
     }
 
-    /// The file is not what its name promises.
+    /// The file is not of the kind that was expected.
     pub fn malformed(path: &Path, what: &'static str, reason: impl ToString) -> Self {
         RecordError::Malformed { path: path.to_owned(), what, reason: reason.to_string() }
     }

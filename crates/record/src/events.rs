@@ -1,7 +1,8 @@
 //! Scalars for TensorBoard: a file of framed records, each an `Event` protocol buffer.
 //!
-//! Written by hand, since a scalar event is four fields. A resumed run cuts the file after its checkpoint's
-//! epoch and appends, so that a curve has one point per epoch however often the run was stopped.
+//! The format is written without a library, since a scalar event has only four fields. A resumed run
+//! truncates the file after its checkpoint's epoch and appends to it, so that a curve has one point per epoch
+//! however often the run was stopped.
 
 use crate::error::RecordError;
 use crate::file;
@@ -18,8 +19,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Opens a file, cut after the last whole record of a step up to `last`; a new file gets its version
-    /// record.
+    /// Opens a file and truncates it after the last complete record of a step up to `last`. A new file gets
+    /// its version record.
     pub fn open(path: &Path, last: u64) -> Result<Self, RecordError> {
         let failed = "cannot be written";
         let old = match file::read(path, file::LARGEST_TEXT) {
@@ -43,7 +44,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Appends scalars of one step. Values that are not finite are left out.
+    /// Appends scalars of one step. Values that are not finite are omitted.
     pub fn scalars(&mut self, step: u64, values: &[(String, f64)]) -> Result<(), RecordError> {
         let mut summary = Vec::new();
         for (tag, x) in values.iter().filter(|(_, x)| x.is_finite()) {
@@ -58,7 +59,7 @@ impl Events {
         self.record(&message)
     }
 
-    /// A record: length, checksum of the length, data, checksum of the data.
+    /// Appends a record: length, checksum of the length, data, checksum of the data.
     fn record(&mut self, data: &[u8]) -> Result<(), RecordError> {
         let length = (data.len() as u64).to_le_bytes();
         let mut bytes = length.to_vec();
@@ -93,7 +94,7 @@ fn bytes_field(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Length of the whole records at the beginning whose step is at most `last`.
+/// Length of the complete records at the beginning of the file whose step is at most `last`.
 fn kept_length(bytes: &[u8], last: u64) -> usize {
     let mut kept = 0;
     while let Some(rest) = bytes.get(kept..).filter(|rest| rest.len() >= 16) {

@@ -1,23 +1,21 @@
-//! Opening the files of a run, which may come from a stranger: regular files only.
+//! Opening the files of a run, which may be untrusted: only regular files are accepted.
 //!
-//! A symbolic link in the place of a file that is written would send the bytes elsewhere, a named pipe would
-//! wait for ever, a device is not a file at all. Each is refused in a sentence. Reading follows links, since
-//! it changes nothing.
+//! Writing through a symbolic link would change a file elsewhere, opening a named pipe would block forever,
+//! and a device is not a file at all. Each is refused with a message. Reading follows links, since it changes
+//! nothing.
 //!
-//! This guards against what stands in a folder, not against someone who changes the folder at the same
-//! moment.
+//! This protects against what a folder contains, not against someone who changes the folder at the same time.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Checks that a file may be written at `path`: there is none yet, or it is a regular file and no link to
-/// one.
+/// Checks that a file may be written at `path`: nothing exists there, or a regular file that is not a link.
 pub fn check_place(path: &Path) -> io::Result<()> {
     found(path).map(|_| ())
 }
 
-/// Opens a file for writing as `options` say; makes it if there is none. Never through a link.
+/// Opens a file for writing with `options`, and creates it if it does not exist. Links are refused.
 pub fn open_for_writing(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     match found(path)? {
         Some(_) => options.open(path),
@@ -31,11 +29,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The largest text that is read: settings, metrics, tables. The largest that are written have a tenth of it.
+/// Size limit of text files that are read: settings, metrics, tables. The largest that LeakLab writes have a
+/// tenth of this size.
 pub const LARGEST_TEXT: u64 = 128 << 20;
 
-/// The bytes of a regular file of at most `most` bytes. It is measured before it is read, and what grows
-/// meanwhile is refused too.
+/// The bytes of a regular file of at most `most` bytes. The size is checked before the file is read, and
+/// again afterwards in case the file has grown.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let length = file.metadata()?.len();
@@ -57,7 +56,7 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
-/// What stands at a place for writing, if it may be written.
+/// Metadata of the file at a path, if there is one. An error if the path must not be written.
 fn found(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {

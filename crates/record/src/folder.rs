@@ -1,5 +1,5 @@
-//! The folder of one run: which file is where, and the lock that keeps two processes out of it, on one
-//! machine or several ([`crate::lock`]).
+//! The folder of one run: the paths of its files, and the lock that lets only one process at a time write to
+//! it, on one machine or several ([`crate::lock`]).
 
 use crate::error::RecordError;
 use crate::lock::{self, Holder, Lock, Refused};
@@ -19,7 +19,7 @@ impl RunFolder {
         RunFolder { path: path.into() }
     }
 
-    /// The run at a path, which must exist. What a dead process left half-written is removed.
+    /// The run at a path, which must exist. Incomplete files of dead processes are removed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let folder = RunFolder::at(path);
         if !folder.exists() {
@@ -41,7 +41,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Whether a run has begun here.
+    /// Whether the folder contains a run.
     pub fn exists(&self) -> bool {
         self.run_toml().is_file()
     }
@@ -66,7 +66,7 @@ impl RunFolder {
         self.path.join("checkpoint.safetensors")
     }
 
-    /// The checkpoint before that, used when the last one is damaged.
+    /// The checkpoint before the last one, used if the last one is damaged.
     pub fn previous_checkpoint(&self) -> PathBuf {
         self.path.join("checkpoint.previous.safetensors")
     }
@@ -81,7 +81,7 @@ impl RunFolder {
         self.path.join("events.out.tfevents.0000000000.leaklab")
     }
 
-    /// What happened and when, for people.
+    /// Log for people: what happened and when.
     pub fn log(&self) -> PathBuf {
         self.path.join("log.txt")
     }
@@ -101,20 +101,20 @@ impl RunFolder {
         self.path.join("analysis")
     }
 
-    /// Stands where the run is trained and measured as its study wants it.
+    /// Exists if the run is trained and measured as its study requires.
     pub fn complete(&self) -> PathBuf {
         self.path.join("complete")
     }
 
-    /// Why the last attempt at the run in its study failed; not there if it did not.
+    /// Why the study's last attempt at the run failed. Exists only if it failed.
     pub fn failure(&self) -> PathBuf {
         self.path.join("failed.txt")
     }
 
-    /// Makes the folder if need be, locks it and removes what a dead process left half-written. Fails where
-    /// the folder cannot be written.
+    /// Creates the folder if necessary, locks it and removes incomplete files of dead processes. Fails if the
+    /// folder cannot be written.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
-        let refused = "cannot be written; choose a folder that can";
+        let refused = "cannot be written; choose a writable folder";
         fs::create_dir_all(&self.path).map_err(RecordError::io(&self.path, refused))?;
         let path = self.lock_file();
         file::check_place(&path).map_err(RecordError::io(&path, refused))?;
@@ -126,7 +126,8 @@ impl RunFolder {
             Err(Refused::Io(source)) => return Err(RecordError::Io { path, action: refused, source }),
         };
         self.sweep();
-        // Under the lock no other process writes a checkpoint: a rotation that was not completed is left over.
+        // While this process holds the lock, no other process writes a checkpoint, so the file of an
+        // incomplete rotation can be removed.
         let entries = fs::read_dir(&self.path).map_err(RecordError::io(&self.path, "cannot be read"))?;
         for path in entries.flatten().map(|entry| entry.path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -138,7 +139,7 @@ impl RunFolder {
         Ok(RunLock { lock })
     }
 
-    /// Who works in the folder, if anybody does; whoever has ended does not count.
+    /// The process that works in the folder, if any. A process that is known to have ended does not count.
     pub fn worker(&self) -> Result<Option<Holder>, RecordError> {
         let path = self.lock_file();
         let holder = lock::holder(&path).map_err(RecordError::io(&path, "cannot be read"))?;
@@ -149,7 +150,7 @@ impl RunFolder {
         self.path.join("lock")
     }
 
-    /// Removes what processes that are dead left half-written, here and under `analysis`.
+    /// Removes incomplete files of dead processes, here and in `analysis`.
     fn sweep(&self) {
         atomic::sweep(&self.path);
         let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
@@ -159,7 +160,7 @@ impl RunFolder {
     }
 }
 
-/// The right to write into a run folder, given back when dropped or when the process ends.
+/// The right to write to a run folder. It is released when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct RunLock {
     lock: Lock,

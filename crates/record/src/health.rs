@@ -1,4 +1,4 @@
-//! What went wrong in a run, in plain words: one line of `health.jsonl` per notice.
+//! Problems that were noticed in a run: one line of `health.jsonl` per notice.
 
 use crate::error::RecordError;
 use crate::lines;
@@ -8,38 +8,40 @@ use std::path::Path;
 /// Version of the format, raised when a reader of the old one would misread the new one.
 pub const FORMAT: u32 = 1;
 
-/// One thing that was noticed.
+/// One notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// [`FORMAT`] of the writer.
     pub format: u32,
     /// Epoch in which it was noticed, counted from 1.
     pub epoch: u64,
-    /// What kind of trouble.
+    /// Kind of problem.
     pub kind: Trouble,
     /// The layers concerned, if it is about layers.
     pub layers: Vec<String>,
-    /// What is the matter, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
     /// What to try.
     pub advice: String,
 }
 
-/// Kinds of trouble.
+/// Kinds of problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
-    /// Layers that hardly fire: activity dies out on its way through the network.
+    /// Layers that hardly fire: activity dies out on the way through the network.
     Silent,
     /// Layers that fire at almost every step.
     Saturated,
+    /// Layers whose weighted input of one step is far above the threshold.
+    Overdriven,
     /// The loss grew far beyond that of an untrained network.
     Diverged,
     /// The loss or the weights are no longer numbers.
     NonFinite,
-    /// Accuracy stays where guessing would be.
+    /// Accuracy stays at chance level.
     Chance,
-    /// Accuracy has fallen far below what it was.
+    /// Accuracy has fallen far below an earlier value.
     Collapsed,
     /// The gradient of every weight is exactly zero.
     NoGradient,
@@ -57,7 +59,7 @@ pub fn append(path: &Path, notice: &Notice) -> Result<(), RecordError> {
     lines::append(path, notice)
 }
 
-/// Drops a torn last line and every notice of an epoch after `last`.
+/// Removes a torn last line and every notice of an epoch after `last`.
 pub fn cut_after(path: &Path, last: u64) -> Result<(), RecordError> {
     lines::retain::<Notice>(path, WHAT, FORMAT, |line| line.epoch <= last)
 }

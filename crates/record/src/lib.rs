@@ -1,8 +1,8 @@
-//! What runs and studies leave on disk, and the nouns they are written in: run keys, conditions, quantities,
+//! The files of runs and studies, and the types of their contents: run keys, conditions, quantities,
 //! verdicts, noises, and the rows of every table.
 //!
-//! Nothing here knows how a number was computed; the report reads these formats and nothing else. Of the
-//! engine only its nouns are used (noise, layer, time constant), so that each has one definition.
+//! This crate does not know how a number was computed, and the report reads only these formats. From the
+//! engine it uses only types (noise, layer, time constant), so that each has one definition.
 #![forbid(unsafe_code)]
 
 pub mod atomic;

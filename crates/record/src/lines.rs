@@ -1,8 +1,8 @@
-//! Files of one JSON object per line, appended to while a run goes on.
+//! Files with one JSON object per line, appended to during a run.
 //!
-//! A killed process leaves at most a torn last line. Readers pass over it; a run that resumes removes it,
-//! together with the lines of epochs that will be trained again. Any other line that cannot be read is
-//! damage: it is named, and stays as it is.
+//! A killed process leaves at most an incomplete (torn) last line. Readers skip it; a run that resumes
+//! removes it, together with the lines of epochs that will be trained again. Any other line that cannot be
+//! read is damage: an error names it, and the file is not changed.
 
 use crate::atomic;
 use crate::error::RecordError;
@@ -32,8 +32,8 @@ pub fn read<T: DeserializeOwned>(
     Ok(lines.into_iter().map(|(_, value)| value).collect())
 }
 
-/// Rewrites a file to the lines that `keep` accepts, and drops a torn last line. Lines that are kept keep
-/// their bytes. A line that is not what it should be is an error that names it, and nothing is changed.
+/// Keeps the lines that `keep` accepts, with the same bytes, and removes the others and a torn last line. If
+/// a line cannot be read, an error names it and the file is not changed.
 pub fn retain<T: DeserializeOwned>(
     path: &Path,
     what: &'static str,
@@ -64,8 +64,8 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, RecordError> {
     }
 }
 
-/// The complete lines, each with its bytes and its value; `path` is for the message. Only the last line can
-/// lack its end, and is then torn.
+/// The complete lines, each with its bytes and its value; `path` is for the message. A last line without its
+/// newline is torn, and is skipped.
 pub(crate) fn parse<'a, T: DeserializeOwned>(
     path: &Path,
     bytes: &'a [u8],
@@ -79,7 +79,7 @@ pub(crate) fn parse<'a, T: DeserializeOwned>(
         }
         let malformed =
             |e: serde_json::Error| RecordError::malformed(path, what, format!("line {}: {e}", i + 1));
-        // Without a tree of the whole line in between, which can be twenty times as large as its text.
+        // Read without a tree of the whole line in between, which can be twenty times as large as its text.
         let found: Format = serde_json::from_slice(line).map_err(malformed)?;
         RecordError::check_format(path, what, found.format, format)?;
         values.push((line, serde_json::from_slice(line).map_err(malformed)?));
@@ -120,17 +120,17 @@ mod tests {
         (1..=4).for_each(|epoch| append(&path, &Line { format: 1, epoch }).unwrap());
         let whole = fs::read(&path).unwrap();
         let line = whole.len() / 4;
-        // Every bit of every line: the last line's end alone may vanish, and makes it a torn line.
+        // Every bit of every line, except for the last newline: without it, the last line would be torn.
         for bit in 0..8 * (whole.len() - 1) {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &bytes).unwrap();
             match retain::<Line>(&path, "metrics", 1, |line| line.epoch <= 100) {
-                // The flip made another number of it.
+                // The flip changed the epoch to another number.
                 Ok(()) => assert_eq!(bit / 8 % line, line - 3, "bit {bit}"),
                 Err(RecordError::Format { found, .. }) => assert_ne!(found, 1),
                 Err(error) => {
-                    // A line's end that vanished joins it to the next.
+                    // A line without its newline is joined to the next.
                     let place = format!("line {}:", bit / 8 / line + 1);
                     assert!(error.to_string().contains(&place), "bit {bit}: {error}");
                 }

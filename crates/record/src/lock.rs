@@ -1,20 +1,20 @@
-//! The right to work in a folder that several machines may share, held by one process at a time.
+//! A lock on a folder that several machines may share, held by one process at a time.
 //!
-//! A file named `lock` says who holds the right. It is made with all its content in one step (a hard link,
-//! which NFS too makes for one process only), and its time of change is the holder's heartbeat, set by the
-//! file system's own clock. A lock is broken only when its holder is known to have ended:
+//! The file `lock` states which process holds the lock. It is created with all its content in one step (a
+//! hard link, which succeeds for one process only, even over NFS). Its modification time is the holder's
+//! heartbeat, set by the file system's clock. A lock is broken only when its holder is known to have ended:
 //!
-//! - a holder on this machine, when the table of processes does not have it any more (its number, used again
-//!   by a later process, does not count) and the system's lock on the open file, which ends with its process,
-//!   is free;
-//! - a holder elsewhere, when its heartbeat is older than [`STALE`]: it beats every [`BEAT`].
+//! - a holder on this machine, when it is no longer in the process table (a later process with the same id
+//!   does not count) and the operating system's lock on the open file, which ends with its process, is free;
+//! - a holder on another machine, when its heartbeat, which it renews every [`BEAT`], is older than
+//!   [`STALE`].
 //!
-//! Whoever replaces a lock first takes a lock on doing so, named after what is replaced (`lock.TOKEN`), by
-//! these same rules. So two that find the same dead holder cannot both succeed it, and one that dies in
-//! between is succeeded in its turn.
+//! Before a process replaces a lock, it takes a lock on the replacement by these same rules. This lock is
+//! named after the one that is replaced (`lock.TOKEN`). So two processes that find the same dead holder
+//! cannot both replace its lock, and if one dies while it does, another can take over from it.
 //!
-//! A machine that is halted for longer than [`STALE`] and then goes on may find that its lock was broken:
-//! [`Lock::check`] says so, and whoever holds a lock asks before each thing that it writes.
+//! A process that is halted for longer than [`STALE`] may find, when it continues, that its lock was broken.
+//! [`Lock::check`] reports this, and the holder of a lock calls it before each write.
 
 use crate::atomic;
 use crate::error::RecordError;
@@ -30,27 +30,27 @@ use std::time::{Duration, SystemTime};
 
 /// Time between two heartbeats.
 pub const BEAT: Duration = Duration::from_secs(10);
-/// Age of the last heartbeat at which a holder elsewhere counts as dead.
+/// Age of the last heartbeat at which a holder on another machine counts as dead.
 pub const STALE: Duration = Duration::from_secs(120);
-/// More bytes than any lock has.
+/// Bytes that are read of a lock file; every lock is shorter.
 const MOST_BYTES: u64 = 4096;
-/// How often a claim that others disturb is tried again. Each time one of them succeeds, so this is never
-/// reached but by a file system that does not do what it says.
+/// Number of attempts to take a lock while other processes interfere. Each time one of them succeeds, so this
+/// number is reached only on a file system that breaks its guarantees.
 const TRIES: usize = 100;
 
-/// What a lock says.
+/// Content of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Content {
-    /// Differs between any two locks.
+    /// Unique to each lock.
     token: String,
     #[serde(flatten)]
     process: Process,
 }
 
-/// Who holds a lock, as far as it can be read.
+/// The holder of a lock, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The process; `None` where the lock is not one of ours, or is being written.
+    /// The process; `None` if the file is not a lock of LeakLab, or is still being written.
     pub process: Option<Process>,
     /// Its last heartbeat, by the file system's clock.
     pub beat: SystemTime,
@@ -64,13 +64,13 @@ impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match &self.process {
             Some(process) => write!(f, "{process}")?,
-            None => f.write_str("which one cannot be read")?,
+            None => f.write_str("the lock file does not name it")?,
         }
         write!(f, ", last heartbeat {} s ago", self.age.as_secs())
     }
 }
 
-/// A lock that is held; given back when dropped, or when the process ends.
+/// A lock that is held. It is released when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -80,10 +80,10 @@ pub struct Lock {
     heart: Option<JoinHandle<()>>,
 }
 
-/// Why a lock could not be had.
+/// Why a lock could not be taken.
 #[derive(Debug)]
 pub enum Refused {
-    /// Somebody else has it.
+    /// Another process holds it.
     Held(Box<Holder>),
     /// The system refused.
     Io(io::Error),
@@ -104,7 +104,7 @@ impl Lock {
         let (at, mine) = (path.to_owned(), content.clone());
         let heart = std::thread::Builder::new().name("heartbeat".into()).spawn(move || {
             while ends.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                // A beat that fails is one that is missed; the next may succeed.
+                // A heartbeat that fails is missed; the next one may succeed.
                 if is_at(&at, &mine).unwrap_or(true) {
                     let _ = beat(&file, &mine);
                 } else {
@@ -137,9 +137,9 @@ impl Drop for Lock {
     }
 }
 
-/// Who holds the lock at a path, if anybody; nothing is changed.
+/// The holder of the lock at a path, if any. The lock is not changed.
 pub fn holder(path: &Path) -> io::Result<Option<Holder>> {
-    // Without the right to write here, this machine's clock is the next best.
+    // If nothing can be written here, this machine's clock is used instead of the file system's.
     let now = atomic::create(path).and_then(|(partial, file)| {
         let now = file.metadata().and_then(|found| found.modified());
         let _ = fs::remove_file(partial);
@@ -148,10 +148,11 @@ pub fn holder(path: &Path) -> io::Result<Option<Holder>> {
     Ok(look(path, now.unwrap_or_else(|_| SystemTime::now()))?.map(|(_, holder)| holder))
 }
 
-/// Makes the lock at a path one of this process.
+/// Takes the lock at a path for this process.
 fn claim(path: &Path) -> Result<(Content, File), Refused> {
     for _ in 0..TRIES {
-        // Made anew each time: its time of change is the file system's clock.
+        // Created again in each attempt: its modification time is the current time of the file system's
+        // clock.
         let (partial, file) = atomic::create(path)?;
         let content =
             Content { token: format!("{:016x}", atomic::random()), process: Process::this().clone() };
@@ -166,18 +167,18 @@ fn claim(path: &Path) -> Result<(Content, File), Refused> {
             Placed::Disturbed => {}
         }
     }
-    Err(Refused::Io(io::Error::other("other processes take and leave it all the time; try again")))
+    Err(Refused::Io(io::Error::other("other processes keep taking and releasing it; try again")))
 }
 
-/// What became of an attempt.
+/// Result of an attempt.
 enum Placed {
-    /// There was no lock; the new one has a second name, which is not needed any more.
+    /// There was no lock. The new one also has its temporary name, which is no longer needed.
     Linked,
-    /// There was no lock; the new one is this file.
+    /// There was no lock. The new one is this file.
     Copied(File),
-    /// The new lock took the place of a dead one.
+    /// The new lock replaced that of a dead holder.
     Renamed,
-    /// Somebody else was quicker; look again.
+    /// Another process was faster; try again.
     Disturbed,
 }
 
@@ -185,11 +186,12 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
     match link(partial, path) {
         Ok(()) => return Ok(Placed::Linked),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        // A file system without hard links: the new lock is copied into a file that only one can make.
+        // A file system without hard links: the new lock is copied into a file that only one process can
+        // create.
         Err(e) if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {
             match File::options().write(true).create_new(true).open(path) {
                 Ok(file) => {
-                    // Where this fails, the lock on the open file is not what decides.
+                    // If this fails, other evidence decides (see `look`).
                     let _ = file.try_lock();
                     beat(&file, content)?;
                     return Ok(Placed::Copied(file));
@@ -205,7 +207,7 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
     if !holder.stale {
         return Err(Refused::Held(Box::new(holder)));
     }
-    // Only whoever holds the lock on replacing this one may replace it.
+    // Only the holder of the lock on the replacement may replace this lock.
     let token_of =
         |content: &Option<Content>| content.as_ref().map_or("0".repeat(16), |content| content.token.clone());
     let token = token_of(&old);
@@ -213,7 +215,7 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
     let (guard, _file) = match claim(&guard_path) {
         Ok(taken) => taken,
         Err(Refused::Held(_)) => {
-            // Another process is at it this moment.
+            // Another process is replacing it at this moment.
             std::thread::sleep(Duration::from_millis(20));
             return Ok(Placed::Disturbed);
         }
@@ -232,8 +234,8 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
     Ok(replaced?)
 }
 
-/// Removes locks on replacing earlier locks, left by processes that died at it. Their tokens are not those
-/// of the lock that is held now, so they guard nothing.
+/// Removes locks on the replacement of earlier locks, left by processes that died during it. Their tokens are
+/// not that of the current lock, so they protect nothing.
 fn remove_guards(path: &Path) {
     let start = format!("{}.", name_of(path));
     let Some(Ok(entries)) = path.parent().map(fs::read_dir) else { return };
@@ -246,8 +248,8 @@ fn remove_guards(path: &Path) {
     }
 }
 
-/// Makes a hard link; fails if there is something at its place. Over NFS the answer to a link that was made
-/// may get lost and the second request fail, so the file's number of names has the last word.
+/// Creates a hard link; fails if `to` exists. Over NFS, the reply to a successful request may get lost, and
+/// the repeated request then fails. The file's number of links therefore decides.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     let outcome = fs::hard_link(from, to);
     #[cfg(unix)]
@@ -260,9 +262,10 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     outcome
 }
 
-/// What stands at a lock's path and who holds it, if anything is there.
+/// Content and holder of the lock at a path, if it exists.
 fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Holder)>> {
-    // Opening asks an NFS server for the file as it is now; asking for its time alone may not.
+    // Opening a file requests its current state from an NFS server; reading its modification time alone may
+    // not.
     let mut file = match file::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
@@ -272,7 +275,7 @@ fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Hol
     let content: Option<Content> = serde_json::from_slice(&bytes).ok();
     let beat = file.metadata()?.modified()?;
     let age = now.duration_since(beat).unwrap_or_default();
-    // Shared, so that two that ask at once do not take each other for the holder.
+    // Shared, so that two processes that check at the same time do not mistake each other for the holder.
     let free = match file.try_lock_shared() {
         Ok(()) => Some(true),
         Err(TryLockError::WouldBlock) => Some(false),
@@ -300,8 +303,8 @@ fn is_at(path: &Path, content: &Content) -> io::Result<bool> {
     }
 }
 
-/// Writes a lock's content over itself: the same bytes, so a reader sees no difference, at a new time, which
-/// the file system sets.
+/// Writes a lock's content again: a reader sees the same bytes, and the file system sets a new modification
+/// time.
 fn beat(mut file: &File, content: &Content) -> io::Result<()> {
     let text = serde_json::to_string(content).map_err(io::Error::other)? + "\n";
     file.seek(SeekFrom::Start(0))?;
@@ -318,7 +321,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A lock of some process, its last heartbeat so long ago.
+    /// Writes a lock of a process whose last heartbeat was `age` ago.
     fn leave(path: &Path, process: Process, age: Duration) {
         let content = Content { token: format!("{:016x}", atomic::random()), process };
         let file = File::create(path).unwrap();
@@ -348,7 +351,11 @@ mod tests {
                     while taken.load(Ordering::SeqCst) < 60 {
                         match Lock::take(&path) {
                             Ok(lock) => {
-                                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two hold the lock");
+                                assert_eq!(
+                                    inside.fetch_add(1, Ordering::SeqCst),
+                                    0,
+                                    "two threads hold the lock"
+                                );
                                 lock.check().unwrap();
                                 taken.fetch_add(1, Ordering::SeqCst);
                                 inside.fetch_sub(1, Ordering::SeqCst);
@@ -360,7 +367,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(names(folder.path()), Vec::<String>::new(), "nothing is left behind");
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "files are left over");
     }
 
     #[cfg(target_os = "linux")]
@@ -371,7 +378,7 @@ mod tests {
             let path = folder.path().join("lock");
             leave(&path, Process::ended(), Duration::ZERO);
             if round % 2 == 1 {
-                // One that was about to succeed it died too.
+                // A process that was about to replace it died too.
                 let token = serde_json::from_slice::<Content>(&fs::read(&path).unwrap()).unwrap().token;
                 leave(&folder.path().join(format!("lock.{token}")), Process::ended(), Duration::ZERO);
             }
@@ -403,11 +410,11 @@ mod tests {
         leave(&path, Process::elsewhere(), STALE + BEAT);
         let lock = Lock::take(&path).unwrap();
         lock.check().unwrap();
-        // Only now does the other one go on, or a third take over: either is noticed.
+        // Now the other process continues, or a third one takes over: either is detected.
         leave(&path, Process::elsewhere(), Duration::ZERO);
         assert!(matches!(lock.check(), Err(RecordError::LockLost { .. })));
         drop(lock);
-        assert!(path.exists(), "what is not ours any more is not removed");
+        assert!(path.exists(), "the lock of another process was removed");
     }
 
     #[cfg(target_os = "linux")]
@@ -419,7 +426,7 @@ mod tests {
         assert!(!held(&path).stale);
         let found = holder(&path).unwrap().unwrap();
         assert!(!found.stale && found.age > 99 * STALE);
-        // What cannot be read is nobody's, after a while.
+        // A lock that cannot be read counts as abandoned after a while.
         fs::write(&path, "").unwrap();
         held(&path);
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - 2 * STALE).unwrap();

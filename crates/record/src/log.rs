@@ -1,4 +1,4 @@
-//! `log.txt`: what happened and when, for people. Nothing reads it back.
+//! `log.txt`: what happened and when, for people. No program reads it.
 
 use crate::error::RecordError;
 use crate::file;
@@ -22,7 +22,7 @@ impl Log {
         Ok(Log { path: path.to_owned(), file })
     }
 
-    /// Appends one line after the time of day (UTC).
+    /// Appends one line, preceded by date and time (UTC).
     pub fn line(&mut self, text: &str) -> Result<(), RecordError> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let line = format!("{} {text}\n", utc(seconds));

@@ -1,8 +1,8 @@
-//! Where results come from: version, commit, processor and instruction set.
+//! The origin of results: version, commit, processor and instruction set.
 //!
-//! A run keeps it in `machines.jsonl`, apart from everything that must come out the same: two runs of the same
-//! settings may differ in this file and in nothing else. There is a line for each machine that trained a part
-//! of the run, so that a run which was moved says so.
+//! A run stores it in `machines.jsonl`, separately from everything that must be reproducible: apart from
+//! times, two runs with the same settings may differ in this file only. It has a line for each machine that
+//! trained a part of the run, so it shows whether a run was moved to another machine.
 
 use crate::error::RecordError;
 use crate::lines;
@@ -21,7 +21,7 @@ pub struct Machine {
     /// Commit that it was built from, if the build knew it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Name of the processor, as the system gives it.
+    /// Name of the processor, as the system reports it.
     pub cpu: String,
     /// Instruction set that the kernels use.
     pub isa: String,
@@ -53,7 +53,7 @@ impl std::fmt::Display for Machine {
     }
 }
 
-/// The processor's name, where the system tells it without further ado.
+/// Name of the processor, if a file or variable of the system contains it.
 fn processor() -> Option<String> {
     if let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -74,14 +74,14 @@ pub struct Trainer {
     pub machine: Machine,
 }
 
-/// The machines that trained a run, in order; none if the run is older than the file.
+/// The machines that trained a run, in order; none if the run was trained before this file was introduced.
 pub fn read(path: &Path) -> Result<Vec<Trainer>, RecordError> {
     lines::read(path, "list of machines", FORMAT)
 }
 
-/// Notes that a machine goes on with the run, unless it is the one that trained it last.
+/// Records that a machine continues the run, unless it is the one that trained it last.
 pub fn note(path: &Path, machine: &Machine, after_epoch: u64) -> Result<(), RecordError> {
-    // A torn last line, which a killed process leaves, goes first.
+    // Remove a torn last line, which a killed process leaves.
     lines::retain::<Trainer>(path, "list of machines", FORMAT, |_| true)?;
     if read(path)?.last().is_some_and(|last| last.machine == *machine) {
         return Ok(());

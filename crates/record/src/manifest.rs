@@ -1,7 +1,7 @@
 //! `run.toml`: every setting a run was trained with, resolved.
 //!
-//! Which settings there are is the lab's business; here the file is a table with a format, so that the report
-//! can print it without knowing the lab.
+//! The lab defines which settings exist. Here the file is a table with a format number, so that the report
+//! can print it without depending on the lab.
 
 use crate::atomic;
 use crate::error::RecordError;
@@ -17,7 +17,7 @@ pub const FORMAT: u32 = 1;
 pub struct Manifest {
     /// All keys but `format`, in alphabetical order.
     pub settings: toml::Table,
-    /// The file as it stands.
+    /// The text of the file.
     pub text: String,
 }
 

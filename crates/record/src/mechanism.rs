@@ -1,4 +1,4 @@
-//! The nouns of the question where robustness comes from: places where leak acts, readouts, parts of a gain.
+//! Types for the question where robustness comes from: places where leak acts, readouts, parts of a gain.
 
 use crate::verdict::named;
 use leaklab_engine::Tau;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub enum Readout {
     /// The output neuron itself: the sum of `lambda^(T-t) s[t]`, which discounts early steps.
     Leaky(Tau),
-    /// Leak reversed in time: the sum of `lambda^(t-1) s[t]`, which discounts late steps as much.
+    /// Leak reversed in time: the sum of `lambda^(t-1) s[t]`, which discounts late steps equally.
     Reversed(Tau),
     /// The plain sum over steps `first` to `last`.
     Window {
@@ -25,7 +25,7 @@ impl Readout {
     /// The plain sum over all steps: no leak.
     pub const PLAIN: Readout = Readout::Leaky(Tau::INFINITE);
 
-    /// Within a sentence, such as "a readout with ...".
+    /// Words for a sentence, such as "a readout with ...".
     pub fn words(self) -> String {
         match self {
             Readout::Leaky(tau) if tau.leaks() => format!("tau {tau}"),
@@ -65,12 +65,12 @@ impl FromStr for Readout {
     }
 }
 
-/// A part of what leak changes: all of it, or what comes from one of the three places where leak acts.
+/// A part of the effect of leak: the total, or what comes from one of the three places where leak acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// All of it: trained and run with leak, against trained and run without.
+    /// The total: trained and run with leak, compared with trained and run without leak.
     Total,
-    /// Which weights training with leak finds.
+    /// The weights that training with leak finds.
     Training,
     /// Leak in the hidden layers while the network runs.
     Hidden,
@@ -91,7 +91,7 @@ impl Part {
         }
     }
 
-    /// Within a sentence, after "from".
+    /// Words for a sentence, after "from".
     pub fn words(self) -> &'static str {
         match self {
             Part::Total => "all together",
@@ -102,7 +102,7 @@ impl Part {
     }
 }
 
-/// What a network pays for robustness.
+/// Cost of robustness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PriceMeasure {
     /// Spikes per neuron and step of the hidden conv and FC layers.
@@ -122,7 +122,7 @@ impl PriceMeasure {
         }
     }
 
-    /// Within a sentence.
+    /// Words for a sentence.
     pub fn words(self) -> &'static str {
         match self {
             PriceMeasure::SpikeRate => "spikes",
@@ -134,16 +134,16 @@ impl PriceMeasure {
 /// Where leak is switched on in the test with coloured noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// In the hidden layers of a network trained without leak.
+    /// In the hidden layers only, with the baseline's weights.
     Hidden,
-    /// In the readout of a network trained without leak.
+    /// In the readout only, with the baseline's weights.
     Readout,
-    /// In both, the weights still those of a training without leak.
+    /// In both, with the baseline's weights.
     Both,
     /// Everywhere, training included.
     All,
-    /// Nowhere: the readout of the network without leak skips its first steps. What shows here is not
-    /// filtering.
+    /// Nowhere: the readout of the baseline, run without leak, skips its first steps. An effect here is not
+    /// due to filtering.
     Control,
 }
 
@@ -162,7 +162,7 @@ impl Place {
     }
 }
 
-/// Which hidden layers leak, with respect to one of them.
+/// Which hidden layers leak, relative to one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LayerChoice {
     /// This layer alone.
@@ -183,12 +183,12 @@ impl LayerChoice {
     }
 }
 
-/// How a window of steps moves as time goes on.
+/// Which steps are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeWindow {
-    /// All steps from the first on.
+    /// All steps from the first to a last one.
     UpTo,
-    /// A tenth of the steps alone.
+    /// Only a tenth of the steps.
     Alone,
 }
 
@@ -204,16 +204,16 @@ impl TimeWindow {
     }
 }
 
-/// A question beside leak that the field argues about, answered where a study has conditions for it.
+/// A debated question other than leak, answered if a study has conditions for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Question {
-    /// Signed against unsigned input spikes.
+    /// Signed compared with unsigned input spikes.
     Encoder,
     /// More time steps with the same time constant.
     Steps,
     /// More time steps with a time constant that grows with them.
     StepsAndTau,
-    /// Initial weights that make up for the leak against those that do not.
+    /// Initial weights that compensate for the leak, compared with weights that do not.
     Initial,
 }
 
@@ -237,21 +237,21 @@ impl Question {
             Question::Encoder => "Signed or unsigned input spikes?",
             Question::Steps => "More time steps at the same tau?",
             Question::StepsAndTau => "More time steps at the same tau/T?",
-            Question::Initial => "Initial weights that make up for the leak?",
+            Question::Initial => "Initial weights that compensate for the leak?",
         }
     }
 }
 
-/// What a sentence about the cause is about.
+/// Topic of a sentence about the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// Whether the paper's explanation stands.
+    /// Whether the paper's explanation holds.
     Explanation,
     /// Where the gain under one noise comes from.
     Gain,
     /// Where the price comes from.
     Price,
-    /// What a readout without leak does that skips its first steps.
+    /// The effect of a readout without leak that skips its first steps.
     Window,
     /// Which hidden layers matter.
     Layers,
@@ -295,7 +295,7 @@ crate::text_field! {
     Place: "hidden, readout, both, all or control",
     LayerChoice: "only or all but",
     TimeWindow: "up to or alone",
-    Topic: "what a sentence is about",
+    Topic: "the topic of a sentence",
     Question: "encoder, steps, steps and tau or initial",
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Version of the format, raised when a reader of the old one would misread the new one.
 pub const FORMAT: u32 = 1;
 
-/// One epoch. Accuracies are fractions; test figures are empty where the epoch was not evaluated.
+/// One epoch. Accuracies are fractions. Test figures are empty if the epoch was not evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
     /// [`FORMAT`] of the writer.
@@ -17,15 +17,15 @@ pub struct Epoch {
     pub epoch: u64,
     /// Learning rate of the epoch.
     pub learning_rate: f64,
-    /// Accuracy while training, dropout and augmentation on.
+    /// Accuracy during training, with dropout and augmentation.
     pub train_accuracy: f64,
-    /// Mean over samples of the sum over outputs of (p - onehot)^2, while training. Empty if not finite.
+    /// Mean over samples of the sum over outputs of (p - onehot)^2, during training. Empty if not finite.
     pub train_sse: Option<f64>,
-    /// Accuracy on a fixed part of the training images after the epoch, in evaluation: no dropout, no
+    /// Accuracy on a fixed part of the training images after the epoch, in evaluation: without dropout and
     /// augmentation.
     #[serde(default)]
     pub train_accuracy_evaluated: Option<f64>,
-    /// Mean squared error on them, summed over outputs. Empty if not finite.
+    /// Mean squared error on these images, summed over outputs. Empty if not finite.
     #[serde(default)]
     pub train_sse_evaluated: Option<f64>,
     /// Accuracy on the test set.
@@ -36,18 +36,18 @@ pub struct Epoch {
     pub spike_rate: Option<f64>,
     /// Synaptic operations per image over all layers and steps, on the test set.
     pub synops: Option<f64>,
-    /// The layers in order, on the test set; empty where the epoch was not evaluated.
+    /// The layers in order, on the test set; empty if the epoch was not evaluated.
     pub layers: Vec<LayerEpoch>,
-    /// Wall time of the epoch, evaluation included.
+    /// Wall time of the epoch, including evaluation.
     pub seconds: f64,
-    /// Training images per second, encoding and augmentation included, evaluation not.
+    /// Training images per second, including encoding and augmentation, but not evaluation.
     pub images_per_second: f64,
 }
 
 /// One layer in one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerEpoch {
-    /// Such as `conv1`.
+    /// Name, such as `conv1`.
     pub name: String,
     /// `conv`, `pool`, `full` or `output`.
     pub kind: String,
@@ -66,7 +66,7 @@ pub fn read(path: &Path) -> Result<Vec<Epoch>, RecordError> {
     check(lines::read(path, WHAT, FORMAT)?, path)
 }
 
-/// The same of the bytes of a file; `path` is for the message.
+/// Like [`read`], for the bytes of a file; `path` is for the message.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Epoch>, RecordError> {
     let lines = lines::parse(path, bytes, WHAT, FORMAT)?;
     check(lines.into_iter().map(|(_, epoch)| epoch).collect(), path)
@@ -87,8 +87,8 @@ pub fn append(path: &Path, epoch: &Epoch) -> Result<(), RecordError> {
     lines::append(path, epoch)
 }
 
-/// Drops a torn last line and every epoch after `last`, and gives the rest. All epochs up to `last` must be
-/// there: they were written before the checkpoint that says so.
+/// Removes a torn last line and every epoch after `last`, and returns the rest. All epochs up to `last` must
+/// be present, because they are written before the checkpoint of that epoch.
 pub fn cut_after(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
     let complete = read(path)?;
     if (complete.len() as u64) < last {

@@ -1,4 +1,4 @@
-//! The nouns of a study that files, tables and pages share: which run, shown what, in which role.
+//! Types of a study that files, tables and pages share: runs, stimuli and roles.
 
 use leaklab_engine::noise::{Colour, HIGHEST_SEVERITY, Noise, NoiseError, Scenario};
 use leaklab_engine::{LayerKind, Leak, Tau};
@@ -21,31 +21,31 @@ impl RunKey {
     }
 }
 
-/// A name as it stands in a path: letters and digits, everything else a hyphen.
+/// A name as part of a path: letters, digits and dots within words stay, everything else becomes a hyphen.
 pub fn slug(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_alphanumeric() || c == '.' { c } else { '-' }).collect();
     let words = plain.split('-').map(|word| word.trim_matches('.')).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Name of the condition that differs from others in `tau` alone.
+/// Name of a condition that differs from others in `tau` alone.
 pub fn tau_condition(tau: Tau) -> String {
     format!("tau {tau}")
 }
 
-/// Name of a condition that has no name of its own: `tau 30`, or `tau inf, readout 30` where layers differ.
+/// Name of a condition that was not given one: `tau 30`, or `tau inf, readout 30` if layers differ.
 pub fn leak_condition(leak: &Leak) -> String {
     leak.as_uniform().map_or_else(|| format!("tau {leak}"), tau_condition)
 }
 
-/// What a condition is to its study.
+/// Role of a condition in its study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// What the others are compared with.
+    /// The others are compared with it.
     Baseline,
     /// Compared with the baseline.
     Compared,
-    /// Trained only to see whether it learns; counts in claim 7.
+    /// Trained only to see whether it learns; used in claim 7.
     Probe,
 }
 
@@ -61,7 +61,7 @@ impl Role {
     }
 }
 
-/// A noise in the scenario it acts in, written `gaussian/pixel`.
+/// A noise and the scenario in which it acts, written `gaussian/pixel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoiseKey {
     /// The kind.
@@ -79,14 +79,14 @@ pub const PAPER_NOISES: [NoiseKey; 4] = [
 ];
 
 impl NoiseKey {
-    /// A noise in a scenario that it has.
+    /// A noise in a scenario, if the noise can act in it.
     pub fn new(noise: Noise, scenario: Scenario) -> Result<Self, NoiseError> {
         leaklab_engine::noise::NoiseSetting::new(noise, scenario, 0.0)?;
         Ok(NoiseKey { noise, scenario })
     }
 
-    /// Within a sentence: `Gaussian noise on pixels`. A noise that acts in one place only is named without
-    /// it: `loss of spikes`.
+    /// Words for a sentence: `Gaussian noise on pixels`. If a noise can act in one scenario only, the
+    /// scenario is omitted: `loss of spikes`.
     pub fn words(self) -> String {
         let noise = self.noise.words();
         let place = match self.scenario {
@@ -97,7 +97,8 @@ impl NoiseKey {
     }
 }
 
-/// What test images are shown under: clean, or a noise at a severity. Written `clean` or `gaussian/pixel/5`.
+/// What test images are presented with: no noise, or a noise at a severity. Written `clean` or
+/// `gaussian/pixel/5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stimulus {
     /// No noise.
@@ -107,7 +108,7 @@ pub enum Stimulus {
 }
 
 impl Stimulus {
-    /// A noise at a severity; severity 0 is [`Stimulus::Clean`] itself, whatever the noise.
+    /// A noise at a severity; severity 0 of any noise is [`Stimulus::Clean`].
     pub fn at(noise: NoiseKey, severity: usize) -> Self {
         if severity == 0 { Stimulus::Clean } else { Stimulus::Noisy(noise, severity) }
     }
@@ -187,6 +188,15 @@ crate::text_field! {
     LayerKind: "conv, pool, full or output",
 }
 
+/// Names as a list within a sentence: "a", "a and b", "a, b and c".
+pub fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,7 +215,7 @@ mod tests {
         let thirty = Tau::new(30.0).unwrap();
         assert_eq!(leak_condition(&Leak::uniform(thirty)), "tau 30");
         assert_eq!(leak_condition(&Leak::split(Tau::INFINITE, thirty)), "tau inf, readout 30");
-        // An exception that is none does not change the name.
+        // A readout tau that equals the other tau does not change the name.
         let leak = Leak { readout_tau: Some(thirty), ..Leak::uniform(thirty) };
         assert_eq!(leak_condition(&leak), tau_condition(thirty));
     }

@@ -1,36 +1,36 @@
-//! Which process this is among all that may share a folder, and whether another one still lives.
+//! The identity of a process among all that may share a folder, and whether another process is still alive.
 //!
-//! A process number means something only within one running kernel and one namespace of process numbers, and
-//! only until the number is used again. So a process is named by the kernel's boot, its namespace, its number
-//! and its starting time. Host names are for people: containers may share one.
+//! A process id is unique only within one running kernel and one pid namespace, and only until it is reused.
+//! So a process is identified by the kernel's boot, its namespace, its id and its start time. Host names are
+//! only for people: containers may share one.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::sync::OnceLock;
 
-/// A process, as others on the same file system can know it.
+/// A process, as other processes on the same file system can identify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Name of its host, for people.
     pub host: String,
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// Identifies the running kernel; new at each boot. Empty where the system does not tell.
+    /// Identifies the running kernel; new at each boot. Empty if unknown.
     boot: String,
-    /// The namespace that its number belongs to. Empty where the system does not tell.
+    /// The pid namespace. Empty if unknown.
     namespace: String,
-    /// When it started, in the kernel's ticks since boot; 0 where the system does not tell.
+    /// Start time in the kernel's ticks since boot; 0 if unknown.
     started: u64,
 }
 
-/// What the system tells of a process.
+/// Whether a process is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It runs.
     Alive,
     /// It has ended.
     Dead,
-    /// It belongs to another machine, or the system does not tell.
+    /// It belongs to another machine, or the system does not provide this information.
     Unknown,
 }
 
@@ -60,11 +60,11 @@ impl Process {
         self.boot == this.boot
     }
 
-    /// What this machine's table of processes tells of it.
+    /// Whether it is alive, according to this machine's process table.
     pub fn life(&self) -> Life {
         let this = Process::this();
-        let told = !self.boot.is_empty() && !self.namespace.is_empty() && self.started > 0;
-        if !told || self.boot != this.boot || self.namespace != this.namespace {
+        let known = !self.boot.is_empty() && !self.namespace.is_empty() && self.started > 0;
+        if !known || self.boot != this.boot || self.namespace != this.namespace {
             return Life::Unknown;
         }
         match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
@@ -75,13 +75,13 @@ impl Process {
                 Some(_) => Life::Dead,
                 None => Life::Unknown,
             },
-            // The first process always lives: where it cannot be seen, others are hidden too.
+            // Process 1 is always alive: if it cannot be seen, other processes are hidden too.
             Err(_) if fs::metadata("/proc/1").is_ok() => Life::Dead,
             Err(_) => Life::Unknown,
         }
     }
 
-    /// Eight hexadecimal digits that machines differ in.
+    /// Eight hexadecimal digits that differ between machines.
     pub fn machine_digits(&self) -> String {
         // FNV-1a: short, and the same in every build.
         let key = if self.boot.is_empty() { &self.host } else { &self.boot };
@@ -102,15 +102,15 @@ impl std::fmt::Display for Process {
     }
 }
 
-/// State and starting time in a line of `/proc/PID/stat`. The second field is a name in parentheses, which
-/// may hold anything.
+/// State and start time in a line of `/proc/PID/stat`. The second field is a name in parentheses, which may
+/// contain any character.
 fn state_of(stat: &str) -> Option<(char, u64)> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// The host's name; empty where the system does not tell.
+/// The host's name; empty if unknown.
 fn host() -> String {
     let from_kernel = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let from_program = || std::process::Command::new("uname").arg("-n").output().ok().map(|o| o.stdout);
@@ -121,7 +121,7 @@ fn host() -> String {
 
 #[cfg(test)]
 impl Process {
-    /// A process of this machine that has ended: its number is another's now.
+    /// A process of this machine that has ended: its id now belongs to another process.
     pub(crate) fn ended() -> Self {
         let this = Process::this();
         Process { started: this.started - 1, ..this.clone() }
@@ -151,21 +151,21 @@ mod tests {
         let this = Process::this();
         assert_eq!(this.life(), Life::Alive);
         assert!(this.is_here());
-        // The same number, used again by a later process.
+        // The same id, reused by a later process.
         assert_eq!(Process { started: this.started - 1, ..this.clone() }.life(), Life::Dead);
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         let process = Process { pid: child.id(), started: state_of(&stat).unwrap().1, ..this.clone() };
         assert_eq!(process.life(), Life::Alive);
         child.kill().unwrap();
-        // Killed, whether or not anybody has asked how it ended.
+        // A killed process is dead even if its parent has not waited for it.
         while process.life() == Life::Alive {
             std::thread::yield_now();
         }
         assert_eq!(process.life(), Life::Dead);
         child.wait().unwrap();
         assert_eq!(process.life(), Life::Dead);
-        // What another kernel or another namespace counts is not in this table.
+        // Processes of another kernel or another namespace are not in this table.
         for other in [
             Process { boot: "another".into(), ..process.clone() },
             Process { namespace: "another".into(), ..process.clone() },

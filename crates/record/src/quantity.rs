@@ -1,4 +1,4 @@
-//! Quantities that runs are compared by: each knows its unit, how it is compared and its words.
+//! Quantities by which runs are compared, each with its unit, its scale of comparison and its words.
 
 use crate::noun::{NoiseKey, Stimulus};
 use std::fmt;
@@ -9,9 +9,9 @@ use std::str::FromStr;
 pub enum Reading {
     /// Mean removed, all steps: as the paper defines it.
     Defined,
-    /// The first 20 % of steps left out.
+    /// Without the first 20 % of steps.
     Settled,
-    /// Each spike train of the last hidden layer shuffled in time: what is left without any temporal
+    /// Each spike train of the last hidden layer shuffled in time: what remains without any temporal
     /// structure.
     Shuffled,
 }
@@ -28,7 +28,7 @@ impl Reading {
         }
     }
 
-    /// Within a sentence, after "the critical frequency".
+    /// Words for a sentence, after "the critical frequency".
     pub fn words(self) -> &'static str {
         match self {
             Reading::Defined => "as defined",
@@ -38,7 +38,7 @@ impl Reading {
     }
 }
 
-/// A number that every run of a study has, or that a pair of runs has.
+/// A number that a run of a study has, or a pair of runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Quantity {
     /// Test accuracy without noise.
@@ -47,17 +47,17 @@ pub enum Quantity {
     AccuracyUnder(NoiseKey, usize),
     /// Mean test accuracy over severities 1 to 8 of a noise.
     Robustness(NoiseKey),
-    /// The same by excess over chance, relative to the excess without noise.
+    /// Mean excess over chance at severities 1 to 8 of a noise, relative to the excess without noise.
     RelativeRobustness(NoiseKey),
-    /// Squared error on test images, mean over the epochs after the last drop of the learning rate.
+    /// SSE on test images, mean over the epochs after the last drop of the learning rate.
     TestSse,
-    /// Squared error on training images in evaluation, over the same epochs.
+    /// SSE on training images in evaluation, over the same epochs.
     TrainSse,
-    /// Squared error on training images as training runs, over the same epochs.
+    /// SSE on training images during training, over the same epochs.
     RunningTrainSse,
     /// [`Quantity::TestSse`] minus [`Quantity::TrainSse`].
     SseGap,
-    /// Test error at equal training error, between two runs.
+    /// Test SSE at equal training SSE, between two runs.
     TestSseAtEqualTrainSse,
     /// Spikes per neuron and step of the hidden conv and FC layers.
     SpikeRate,
@@ -95,7 +95,7 @@ pub enum Unit {
     Threshold,
     /// Cycles per step.
     Frequency,
-    /// One value over another.
+    /// One value divided by another.
     Ratio,
 }
 
@@ -148,7 +148,7 @@ impl Quantity {
         }
     }
 
-    /// For a reader, within a sentence.
+    /// Words for a sentence.
     pub fn words(&self) -> String {
         match self {
             Quantity::Accuracy => "test accuracy without noise".to_owned(),
@@ -163,7 +163,7 @@ impl Quantity {
             }
             Quantity::TestSse => "test SSE".to_owned(),
             Quantity::TrainSse => "training SSE in evaluation".to_owned(),
-            Quantity::RunningTrainSse => "training SSE as training runs".to_owned(),
+            Quantity::RunningTrainSse => "running training SSE".to_owned(),
             Quantity::SseGap => "test SSE minus training SSE".to_owned(),
             Quantity::TestSseAtEqualTrainSse => "test SSE at equal training SSE".to_owned(),
             Quantity::SpikeRate => "spikes per neuron and step".to_owned(),
@@ -250,7 +250,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The text is no quantity.
+/// The text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a quantity that runs are compared by")]
 pub struct UnknownQuantity(String);

@@ -1,24 +1,25 @@
-//! Rows of a table as types: a column is a field, so a misspelt column does not compile, and a file whose
-//! columns are others is refused with their names. Text and cells exist only where a file is read or written.
+//! Rows of a table as types: a column is a field, so a misspelt column does not compile, and a file with
+//! other columns is refused with a message that lists them. Text and cells exist only where a file is read or
+//! written.
 
 use crate::table::{Cell, Table, TableError};
 use std::path::Path;
 
-/// A value that stands in a cell.
+/// A value that a cell can contain.
 pub trait Field: Sized {
-    /// What a cell must hold to be one, for the message of a refusal.
+    /// What a cell must contain, for error messages.
     const EXPECTED: &'static str;
 
     /// The value as a cell.
     fn to_cell(&self) -> Cell;
 
-    /// The value of a cell, if it holds one.
+    /// The value of a cell, if it is one of this type.
     fn from_cell(cell: &Cell) -> Option<Self>;
 }
 
 /// A row of one kind of table.
 pub trait Row: Sized {
-    /// Name of the table: the file's name without its ending.
+    /// Name of the table: the file's name without its extension.
     const TABLE: &'static str;
     /// `(name, unit, description)` of every column.
     const COLUMNS: &'static [(&'static str, &'static str, &'static str)];
@@ -26,7 +27,7 @@ pub trait Row: Sized {
     /// The row's cells, in the order of the columns.
     fn cells(&self) -> Vec<Cell>;
 
-    /// The row of some cells; the error names the column and says what is expected there.
+    /// The row with these cells; the error names the column and states what is expected there.
     fn from_cells(cells: &[Cell]) -> Result<Self, String>;
 }
 
@@ -37,7 +38,7 @@ pub struct Rows<R> {
     pub title: String,
     /// What was measured, how, and over how many samples.
     pub definition: String,
-    /// Whatever a reader must know about single values.
+    /// What a reader must know about individual values.
     pub notes: Vec<String>,
     /// The rows.
     pub rows: Vec<R>,
@@ -49,7 +50,7 @@ impl<R: Row> Rows<R> {
         Rows { title: title.into(), definition: definition.into(), notes: Vec::new(), rows: Vec::new() }
     }
 
-    /// Adds a note, unless it is there.
+    /// Adds a note, unless the table already has it.
     pub fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -57,10 +58,10 @@ impl<R: Row> Rows<R> {
         }
     }
 
-    /// The table as files and pages have it.
+    /// The table in the form for files and pages.
     ///
     /// # Panics
-    /// If a number is not finite: a measurement must decide what it means to have no value.
+    /// If a number is not finite: a measurement must decide how to treat a missing value.
     pub fn table(&self) -> Table {
         self.table_named(R::TABLE)
     }
@@ -76,7 +77,7 @@ impl<R: Row> Rows<R> {
         table
     }
 
-    /// The typed rows of a table; the error says which column or row is not as expected.
+    /// The typed rows of a table; the error states which column or row is not as expected.
     pub fn from_table(table: &Table) -> Result<Self, String> {
         let found: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         let expected: Vec<&str> = R::COLUMNS.iter().map(|column| column.0).collect();
@@ -97,7 +98,7 @@ impl<R: Row> Rows<R> {
         })
     }
 
-    /// Reads the table of this kind in a folder; nothing if there is none.
+    /// Reads the table of this kind in a folder; `None` if it does not exist.
     pub fn read(folder: &Path) -> Result<Option<Self>, TableError> {
         Self::read_named(folder, R::TABLE)
     }
@@ -120,7 +121,7 @@ impl<R: Row> Rows<R> {
 
 /// Declares the row of a table: `struct Name in "file" { /// Description. field: Type ["unit"], .. }`.
 ///
-/// Each field's description is its documentation and its column's; `Name::field` is the column's name, for
+/// The doc comment of a field is also the description of its column. `Name::field` is the column's name, for
 /// figures.
 #[macro_export]
 macro_rules! row {
@@ -136,7 +137,7 @@ macro_rules! row {
             $($(#[doc = $doc])+ pub $field: $type,)*
         }
 
-        // Names of columns are there for figures, which use some of them.
+        // Column names are for figures, which use only some of them.
         #[allow(non_upper_case_globals, dead_code)]
         impl $name {
             $(
@@ -171,7 +172,7 @@ macro_rules! row {
     };
 }
 
-/// A field whose cell is the text of its `Display`, read back by its `FromStr`.
+/// Implements [`Field`] for types whose cell is the text of their `Display`, read by their `FromStr`.
 #[macro_export]
 macro_rules! text_field {
     ($($type:ty: $expected:literal),* $(,)?) => {
@@ -274,7 +275,7 @@ mod tests {
     }
 
     fn sample() -> Rows<Sample> {
-        let mut rows = Rows::new("Samples", "Made up.");
+        let mut rows = Rows::new("Samples", "Synthetic.");
         rows.note("once");
         rows.note("once");
         rows.rows.push(Sample { name: "a".into(), time: Some(2.5), done: true });

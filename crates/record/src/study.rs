@@ -1,4 +1,4 @@
-//! The folder of a study: which file is where.
+//! The folder of a study: the paths of its files.
 
 use crate::error::RecordError;
 use crate::folder::{RunFolder, RunLock};
@@ -17,12 +17,12 @@ impl StudyFolder {
         StudyFolder { path: path.into() }
     }
 
-    /// Whether a study has begun here.
+    /// Whether the folder contains a study.
     pub fn exists(&self) -> bool {
         self.study_toml().is_file()
     }
 
-    /// The folder itself, which holds the table of planned runs.
+    /// The folder itself, which contains the table of planned runs.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -32,13 +32,12 @@ impl StudyFolder {
         self.path.join("study.toml")
     }
 
-    /// The command that began the study.
+    /// The command that started the study.
     pub fn command(&self) -> PathBuf {
         self.path.join("command.txt")
     }
 
-    /// Seconds spent, a line for each piece of work. Nothing else in the folder's tables or page knows the
-    /// time.
+    /// Seconds spent, one line for each task. Neither the tables nor the page depend on these times.
     pub fn times(&self) -> PathBuf {
         self.path.join("times.jsonl")
     }
@@ -68,7 +67,7 @@ impl StudyFolder {
         self.path.join("report.html")
     }
 
-    /// Keeps other processes out of the study.
+    /// Locks the study, so that no other process works in it.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
         RunFolder::at(&self.path).lock()
     }

@@ -1,4 +1,4 @@
-//! A table of results that explains itself: every column has a unit and a description, and the table the
+//! A table of results that explains itself: every column has a unit and a description, and the table has a
 //! definition of what was measured. The JSON form is for programs, the CSV form for spreadsheets and pandas.
 //!
 //! A missing number is an explicit empty cell and never NaN: a table refuses non-finite numbers when it is
@@ -14,13 +14,13 @@ pub const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// No value; the table's notes say why.
+    /// No value; the table's notes explain why.
     Empty,
     /// A whole number.
     Integer(i64),
     /// A finite number.
     Number(f64),
-    /// A word.
+    /// A text.
     Text(String),
 }
 
@@ -71,12 +71,12 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// What one column holds.
+/// Name, unit and description of one column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Name in files, flags and on axes, such as `spike_rate`.
     pub name: String,
-    /// Unit, empty for words and pure numbers.
+    /// Unit; empty for text and dimensionless numbers.
     pub unit: String,
     /// One sentence for a reader.
     pub description: String,
@@ -87,13 +87,13 @@ pub struct Column {
 pub struct Table {
     /// [`FORMAT`] of the writer.
     pub format: u32,
-    /// File name without its ending, such as `robustness`.
+    /// File name without its extension, such as `robustness`.
     pub name: String,
     /// Heading for a reader.
     pub title: String,
     /// What was measured, how, and over how many samples.
     pub definition: String,
-    /// Whatever a reader must know about single values: why a cell is empty, what was left out.
+    /// What a reader must know about individual values: why a cell is empty, what was omitted.
     pub notes: Vec<String>,
     /// The columns, in order.
     pub columns: Vec<Column>,
@@ -109,7 +109,7 @@ pub enum TableError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a table.
@@ -117,11 +117,15 @@ pub enum TableError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its place in the file.
+        /// What is wrong, and where in the file.
         reason: String,
     },
     /// The table was written by a later version.
-    #[error("{}: table format {found}, this program reads up to {FORMAT}; update leaklab or run the analysis again", path.display())]
+    #[error(
+        "{}: table format {found}, this program reads up to {FORMAT}; update leaklab or run the analysis \
+         again",
+        path.display()
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -155,8 +159,8 @@ impl Table {
     /// Appends a row.
     ///
     /// # Panics
-    /// If the row has the wrong length or a number is not finite: a measurement must decide what it means to
-    /// have no value, and leave the cell empty with a note.
+    /// If the row has the wrong length or a number is not finite: a measurement must decide how to treat a
+    /// missing value, and leave the cell empty with a note.
     pub fn push(&mut self, row: Vec<Cell>) {
         assert_eq!(row.len(), self.columns.len(), "table {}: wrong number of cells", self.name);
         for (cell, column) in row.iter().zip(&self.columns) {

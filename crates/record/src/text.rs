@@ -1,18 +1,18 @@
-//! Text from elsewhere (names of runs, classes and files) made harmless for what it is written to.
+//! Makes untrusted text (names of runs, classes and files) harmless for CSV files and terminals.
 
 use std::borrow::Cow;
 
-/// A text for a cell of a CSV file. A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@` or a
-/// control character for a formula; it then gets a `'` in front, which spreadsheets read as "this is text".
-/// Numbers stay as they are.
+/// A text for a cell of a CSV file. A spreadsheet interprets a cell that begins with `=`, `+`, `-`, `@` or a
+/// control character as a formula. Such a cell gets a `'` in front, which spreadsheets read as "this is
+/// text". Numbers stay as they are.
 pub fn for_csv(text: &str) -> Cow<'_, str> {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
     if formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
 
-/// A text for a terminal: control characters other than the end of a line and the tab are written as in Rust,
-/// such as
-/// `\u{1b}`, so that a name can neither colour nor move nor hide anything.
+/// A text for a terminal. Control characters, except for newline and tab, and characters that change the
+/// direction of text are written as in Rust, such as `\u{1b}`, so that a name cannot change colours, move the
+/// cursor or hide text.
 pub fn for_terminal(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| {
         let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,6 +1,6 @@
-//! What the evidence says of a claim, and how that came about.
+//! Verdicts on claims, and the cases that lead to them.
 
-/// What the evidence says of a claim.
+/// Verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The evidence supports it.
@@ -11,24 +11,24 @@ pub enum Verdict {
     NotEnoughEvidence,
 }
 
-/// How a verdict came about.
+/// The case of the rule that leads to a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// The whole interval lies where the claim says, and an effect of interest is possible.
+    /// The whole interval lies on the claimed side, and an effect of interest is possible.
     AsClaimed,
-    /// The whole interval lies where the claim says, below the smallest effect of interest.
+    /// The whole interval lies on the claimed side, below the smallest effect of interest.
     Small,
     /// The whole interval lies on the other side.
     Opposite,
-    /// The interval includes no effect and excludes one of interest.
+    /// The interval includes no effect and excludes an effect of interest.
     NoEffect,
     /// Most and least leak may differ as claimed, but a step between two conditions goes the other way.
     NotSteady,
     /// What should be equal differs by more than the smallest effect of interest.
     Different,
-    /// The interval lies where the claim says, but among so many tests it could be chance.
+    /// The interval lies on the claimed side, but may be chance among several tests.
     Corrected,
-    /// The interval includes both no effect and one of interest.
+    /// The interval includes both no effect and an effect of interest.
     Undecided,
     /// There is no interval.
     NoInterval,
@@ -102,11 +102,11 @@ pub enum ClaimId {
     CriticalFrequency,
     /// Training diverges for small tau.
     Divergence,
-    /// W1: the gain needs leak in the hidden layers while the network runs.
+    /// W1: leak in the hidden layers adds accuracy while the network runs.
     FromHidden,
-    /// W2: the gain comes with training.
+    /// W2: training with leak adds accuracy.
     FromTraining,
-    /// W3: the gain comes with the readout.
+    /// W3: leak in the readout adds accuracy.
     FromReadout,
     /// W4: the gain vanishes as noise becomes slow, more than in the control.
     SlowNoise,
@@ -145,7 +145,7 @@ impl ClaimId {
     }
 }
 
-/// Gives a closed enum with a list `ALL` and a private `name` its text form, both ways.
+/// Implements `Display` and `FromStr` for an enum with a list `ALL` and a private function `name`.
 macro_rules! named {
     ($($type:ident),*) => {
         $(

@@ -1,4 +1,4 @@
-//! Checkpoints survive whatever happens to their bytes.
+//! Damage to a checkpoint is detected, and the previous one is used.
 
 use leaklab_record::RunFolder;
 use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
@@ -74,7 +74,8 @@ fn the_previous_checkpoint_steps_in() {
     assert!(reason.contains("checkpoint.safetensors: damaged"), "{reason}");
     assert!(!folder.checkpoint().exists(), "a damaged file must not become the previous checkpoint");
 
-    // As after a kill between the two: only the previous one is there, and it must survive the next save.
+    // As after a kill before the new checkpoint is in place: only the previous one exists, and it must
+    // survive the next save.
     example(2).save(&folder, &lock).unwrap();
     assert_eq!(Checkpoint::read(&folder.previous_checkpoint()).unwrap().header.position.epoch, 1);
     fs::write(folder.checkpoint(), b"").unwrap();
@@ -100,7 +101,7 @@ fn a_kill_within_the_rotation_leaves_nothing_behind() {
     let folder = RunFolder::at(parent.path());
     let lock = folder.lock().unwrap();
     example(1).save(&folder, &lock).unwrap();
-    // As after a kill when the checkpoint has become the previous one too and the next is not yet in place.
+    // As after a kill when the checkpoint has also become the previous one and the next is not yet in place.
     fs::hard_link(folder.checkpoint(), folder.previous_checkpoint()).unwrap();
     example(2).save(&folder, &lock).unwrap();
     let epoch = |path: &Path| Checkpoint::read(path).unwrap().header.position.epoch;

@@ -1,4 +1,4 @@
-// Draws the page's figures and makes their buttons work. Everything it needs is in the page: it asks nothing of a network.
+// Draws the page's figures and makes their buttons work. It needs nothing outside the page and works offline.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -50,7 +50,7 @@
   const clone = (value) => JSON.parse(JSON.stringify(value));
   const channel = (spec, name) => (spec.encoding && spec.encoding[name]) || (spec.layer && spec.layer.map((l) => channel(l, name)).find(Boolean));
 
-  // An axis title that is longer than its axis goes on two lines.
+  // An axis title that is longer than its axis is broken into two lines.
   const ruler = document.createElement("canvas").getContext("2d");
   ruler.font = `600 12.5px ${font}`;
   function wrap(spec, room) {
@@ -65,7 +65,7 @@
     for (const layer of spec.layer || []) wrap(layer, room);
   }
 
-  // The drawing of one panel: the specification with rows, size, theme, hidden series and zoom put in.
+  // The complete specification of one panel, with rows, size, theme, hidden series and zoom.
   function drawing(figure, index, name, width) {
     const panel = figure.panels[index];
     const spec = shaded(clone(panel.spec), name);
@@ -125,7 +125,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   }
 
-  // As `for_csv` in crates/record/src/text.rs: what a spreadsheet would take for a formula becomes text; numbers stay.
+  // Like `for_csv` in crates/record/src/text.rs: a formula of a spreadsheet becomes text; numbers stay.
   const formula = (text) => /^[=+\-@\t\r\n]/.test(text) && !/^[+-](inf|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)$/i.test(text);
   const field = (cell) => {
     const content = cell === null || cell === undefined ? "" : String(cell);
@@ -135,7 +135,7 @@
   const csv = (table) => [table.columns, ...table.rows].map((row) => row.map(field).join(",")).join("\n") + "\n";
   const xml = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
-  // All panels of a figure and its legend as one picture on white, at a size fit for a paper.
+  // All panels of a figure and its legend as one picture on white, at a size suitable for a paper.
   async function picture(figure) {
     const count = figure.panels.length, columns = Math.min(count, Number(figure.element.querySelector(".panels").dataset.columns) || 1);
     const width = count === 1 ? 620 : 360, gap = 24;
@@ -199,7 +199,7 @@
     line(table.createTHead(), "th", figure.table.columns);
     const body = table.createTBody();
     for (const row of figure.table.rows.slice(0, most)) line(body, "td", row);
-    if (figure.table.rows.length > most) box.appendChild(document.createElement("p")).textContent = `The first ${most} of ${figure.table.rows.length} rows; all of them are in the CSV.`;
+    if (figure.table.rows.length > most) box.appendChild(document.createElement("p")).textContent = `These are the first ${most} of ${figure.table.rows.length} rows; the CSV contains all of them.`;
     return box;
   }
 
@@ -276,7 +276,7 @@
   }, { rootMargin: "-15% 0px -75% 0px" });
   document.querySelectorAll("main [id]").forEach((part) => { if (links.has(part.id)) seen.observe(part); });
 
-  // Claims are folded where the screen is narrow; a link to one opens it, and so does printing.
+  // Claims are collapsed on a narrow screen. A link to a claim opens it, and printing opens all of them.
   const claims = [...document.querySelectorAll("details.claim")];
   if (matchMedia("(max-width: 52rem)").matches) for (const claim of claims) claim.open = false;
   const openLinked = () => {
@@ -287,9 +287,9 @@
     link.addEventListener("click", () => { const claim = document.getElementById(link.hash.slice(1)); if (claim) claim.open = true; });
   addEventListener("hashchange", openLinked);
   openLinked();
-  addEventListener("beforeprint", () => { for (const folded of document.querySelectorAll("main details")) folded.open = true; });
+  addEventListener("beforeprint", () => { for (const collapsed of document.querySelectorAll("main details")) collapsed.open = true; });
 
-  // The page of a study that still runs reads itself again, and stays where the reader was.
+  // The page of a study that is still running reloads itself and keeps its scroll position.
   const refresh = Number(root.dataset.refresh);
   if (refresh > 0) {
     try { scrollTo(0, Number(sessionStorage.getItem("leaklab-scroll")) || 0); } catch { /* see above */ }

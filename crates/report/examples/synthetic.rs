@@ -1,5 +1,5 @@
-//! Writes made-up studies and their pages into a folder: `cargo run -p leaklab-report --example synthetic --
-//! FOLDER`. The page tests use it; nothing in it was measured.
+//! Writes synthetic studies and their pages to a folder: `cargo run -p leaklab-report --example synthetic --
+//! FOLDER`. The page tests use them; none of their numbers was measured.
 
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;

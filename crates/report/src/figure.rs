@@ -1,9 +1,9 @@
 //! A figure: one table, drawn in one or several panels, with its series as buttons above it.
 //!
-//! A panel's specification is Vega-Lite without `data`, `width`, `height` and `config`: the page's script
-//! adds the table's rows, fits the width to the screen, puts in the theme's colours (see [`crate::palette`]),
-//! hides the series that are switched off and, on demand, makes the scales zoom. So a specification says what
-//! is drawn and nothing else.
+//! A panel's specification is Vega-Lite without `data`, `width`, `height` and `config`. The page's script
+//! adds the table's rows, fits the width to the screen, inserts the theme's colours (see [`crate::palette`]),
+//! hides the series that are switched off and, on demand, makes the scales zoom. So a specification states
+//! only what is drawn.
 
 use crate::html::Html;
 use leaklab_record::{Row, Rows, Table};
@@ -19,15 +19,15 @@ pub struct Figure {
     pub id: String,
     /// Heading.
     pub title: String,
-    /// What is seen and how to read it.
+    /// What the figure shows and how to read it.
     pub caption: Html,
-    /// The numbers: drawn, and given as CSV.
+    /// The numbers that are drawn and offered as CSV.
     pub data: Table,
     /// The series that can be switched on and off.
     pub series: Option<Series>,
     /// The pictures.
     pub panels: Vec<Panel>,
-    /// Panels side by side, where the screen is wide enough.
+    /// Number of panels side by side, if the screen is wide enough.
     pub columns: usize,
 }
 
@@ -40,13 +40,13 @@ impl Figure {
         Figure { id, title, caption, data: data.table(), series: None, panels, columns }
     }
 
-    /// With the series named by a column as buttons.
+    /// Adds the series, which are shown as buttons.
     pub fn with_series(mut self, series: Series) -> Self {
         self.series = Some(series);
         self
     }
 
-    /// With so many panels side by side.
+    /// Sets the number of panels side by side.
     pub fn with_columns(mut self, columns: usize) -> Self {
         self.columns = columns;
         self
@@ -56,21 +56,21 @@ impl Figure {
 /// One picture of a figure.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Heading above the picture; empty if the figure's says it all.
+    /// Heading above the picture; empty if the figure's heading is enough.
     pub title: String,
-    /// Vega-Lite, see the module's text.
+    /// Vega-Lite specification, see the documentation of this module.
     pub spec: Value,
     /// Height of the plotting area in pixels.
     pub height: u32,
 }
 
 impl Panel {
-    /// A panel of the usual height.
+    /// A panel of the default height.
     pub fn new(title: &str, spec: Value) -> Self {
         Panel { title: title.to_owned(), spec, height: 280 }
     }
 
-    /// Whether an axis is a scale of numbers, which can be zoomed.
+    /// Whether an axis is quantitative, so that it can be zoomed.
     pub fn zooms(&self) -> bool {
         fn numeric(spec: &Value) -> bool {
             let axis = |name: &str| spec["encoding"][name]["type"] == "quantitative";
@@ -80,7 +80,7 @@ impl Panel {
         numeric(&self.spec)
     }
 
-    /// With another height.
+    /// Sets the height.
     pub fn with_height(mut self, height: u32) -> Self {
         self.height = height;
         self
@@ -101,7 +101,7 @@ pub struct Series {
 pub struct Item {
     /// Value in the column.
     pub value: String,
-    /// Words on the button.
+    /// Text on the button.
     pub label: String,
     /// Colour token, see [`crate::palette::COLOURS`].
     pub colour: &'static str,

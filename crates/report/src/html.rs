@@ -1,6 +1,6 @@
-//! HTML that is escaped by construction: a template is program text (`&'static str`), everything filled into
-//! it is escaped, and only [`Html`] itself goes in unescaped. A run's name can therefore neither break nor
-//! script the page.
+//! HTML that is escaped by construction: a template is part of the program (`&'static str`), everything that
+//! is inserted into it is escaped, and only [`Html`] itself is inserted unescaped. A run's name can therefore
+//! neither break the page nor run a script.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Html(String);
 
 impl Html {
-    /// Nothing.
+    /// Empty HTML.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,7 +26,7 @@ impl Html {
         Html(out)
     }
 
-    /// A template with its `{}` filled in order.
+    /// A template whose `{}` are replaced in order.
     ///
     /// ```
     /// use leaklab_report::html::Html;
@@ -58,14 +58,14 @@ impl Html {
         self.push(&Html::fill(template, pieces));
     }
 
-    /// Pieces one after the other.
+    /// Concatenates pieces.
     pub fn join(pieces: impl IntoIterator<Item = Html>) -> Self {
         let mut out = Html::new();
         pieces.into_iter().for_each(|piece| out.push(&piece));
         out
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Html {
     }
 }
 
-/// What may be filled into a template.
+/// A value that can be inserted into a template.
 pub trait Piece {
     /// Appends the piece's HTML.
     fn write(&self, out: &mut String);
@@ -114,8 +114,8 @@ impl Piece for usize {
     }
 }
 
-/// Escapes for element content and for attribute values in either quote. Control characters, which HTML does
-/// not allow, and those that would turn round the direction of the text after them, become U+FFFD.
+/// Escapes text for element content and for attribute values in either kind of quotes. Control characters,
+/// which HTML does not allow, and characters that change the direction of the text after them become U+FFFD.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
@@ -125,17 +125,17 @@ fn escape(text: &str, out: &mut String) {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || turns_text_round(c) => out.push('\u{fffd}'),
+            c if c.is_control() || changes_direction(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
 }
 
-fn turns_text_round(c: char) -> bool {
+fn changes_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// JSON that may stand inside a `<script>` element: no character of it can end the element or open a comment.
+/// JSON for a `<script>` element: no character of it can end the element or open a comment.
 pub fn script_json(value: &serde_json::Value) -> String {
     value
         .to_string()

@@ -1,8 +1,8 @@
 //! From records to one self-contained HTML page.
 //!
-//! [`page`] is the page itself (sections, figures, theme, downloads), for any content; the study's page is
-//! built from a folder of tables, read as typed rows. Nothing here judges: a verdict on the page stands in a
-//! table.
+//! [`page`] is the page itself (sections, figures, theme, downloads), for any content. The page of a study is
+//! built from a folder of tables, read as typed rows. This crate makes no verdicts: every verdict on the page
+//! comes from a table.
 #![forbid(unsafe_code)]
 
 pub mod figure;

@@ -1,8 +1,8 @@
-//! The page: headings, prose and figures in one HTML file that asks nothing of a network.
+//! The page: headings, prose and figures in one HTML file that works offline.
 //!
 //! Styles, script, Vega-Lite and all numbers are inside the file. A content security policy forbids every
-//! request and every script but the page's own, which it names by their SHA-256: a mistake in escaping would
-//! still not run.
+//! request, and every script except for the page's own, which it identifies by their SHA-256. Even if text
+//! were not escaped correctly, it could not run as a script.
 
 use crate::figure::{Figure, Panel, Series};
 use crate::html::{Html, script_json};
@@ -32,13 +32,13 @@ pub struct Page {
     pub title: String,
     /// One line above the heading.
     pub eyebrow: String,
-    /// What the reader should know if they read nothing else.
+    /// What a reader should know who reads nothing else.
     pub lead: Html,
-    /// The rest, in order.
+    /// The sections, in order.
     pub sections: Vec<Section>,
-    /// Below everything.
+    /// Text at the end of the page.
     pub footer: Html,
-    /// Seconds after which the page reads itself again; only while a study runs.
+    /// Seconds after which the page reloads itself; only while a study runs.
     pub refresh: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ pub struct Page {
 pub struct Section {
     /// Anchor; letters, digits and hyphens.
     pub id: String,
-    /// Short name in the list of contents.
+    /// Short name in the table of contents.
     pub name: String,
     /// Heading; none if it is empty.
     pub heading: String,
@@ -67,7 +67,7 @@ impl Section {
     }
 }
 
-/// The page as one HTML file. The same page gives the same bytes.
+/// The page as one HTML file. Equal pages give equal bytes.
 pub fn render(page: &Page) -> String {
     let scripts: Vec<String> = VEGA.iter().map(|text| without_source_map(text)).collect();
     let hashes: Vec<String> = scripts
@@ -105,9 +105,9 @@ pub fn render(page: &Page) -> String {
          <div class=\"theme\"><button type=\"button\">Dark theme</button></div>\n</div>\n<main>\n\
          <header>\n<p class=\"eyebrow\">{eyebrow}</p>\n<h1>{title}</h1>\n\
          <div class=\"lead\">{lead}</div>\n</header>\n\
-         <noscript><p class=\"notice\">The figures are drawn by a script inside this file, and scripts are \
-         switched off; the text and tables are complete without it.</p></noscript>\n{body}\n<footer>{footer}\
-         <p>Figures are drawn by Vega-Lite, which is inside this file with its \
+         <noscript><p class=\"notice\">The figures are drawn by a script in this file, but scripts are \
+         disabled. The text and the tables are complete without it.</p></noscript>\n{body}\n<footer>{footer}\
+         <p>Figures are drawn by Vega-Lite, which this file contains with its \
          <a href=\"#licences\">licences</a>; nothing is loaded from elsewhere.</p>\n<details id=\"licences\">\
          <summary>Licences</summary><pre>{}</pre></details></footer>\n</main>\n</div>\n\
          <script type=\"application/json\" id=\"palette\">{palette}</script>\n",
@@ -146,7 +146,7 @@ fn figure(figure: &Figure) -> Html {
         let title =
             if panel.title.is_empty() { Html::new() } else { Html::fill("<h4>{}</h4>", &[&panel.title]) };
         let label = if panel.title.is_empty() { &figure.title } else { &panel.title };
-        // Room kept before the picture is drawn, so that the page does not jump.
+        // Space is reserved before the picture is drawn, so that the page does not jump.
         let room = (panel.height + 52) as usize;
         Html::fill(
             "<div class=\"panel\">{}<div class=\"view\" role=\"group\" aria-label=\"{}\" \
@@ -174,7 +174,7 @@ fn figure(figure: &Figure) -> Html {
     } else {
         Html::new()
     };
-    // `script_json` leaves no character that HTML could misread.
+    // `script_json` leaves no character that HTML could misinterpret.
     let data = Html::fill("{}", &[&RawJson(script_json(&data))]);
     Html::fill(
         "<figure class=\"figure\" id=\"{}\">\n<div class=\"figure-head\"><h3>{}</h3>\n<div class=\"tools\">\
@@ -213,7 +213,7 @@ fn table(table: &Table) -> Value {
     json!({ "name": table.name, "columns": columns, "rows": table.rows })
 }
 
-/// JSON made safe by [`script_json`], the one piece that goes into a template as it is.
+/// JSON made safe by [`script_json`], which is inserted into a template unescaped.
 struct RawJson(String);
 
 impl crate::html::Piece for RawJson {
@@ -222,12 +222,12 @@ impl crate::html::Piece for RawJson {
     }
 }
 
-/// A browser's developer tools would ask for the source map.
+/// Removes the address of the source map, which a browser's developer tools would request.
 fn without_source_map(script: &str) -> String {
     script.lines().filter(|line| !line.starts_with("//# sourceMappingURL")).collect::<Vec<_>>().join("\n")
 }
 
-/// SHA-256 in base64, as a content security policy writes it.
+/// SHA-256 in base64, as in a content security policy.
 fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
@@ -290,7 +290,7 @@ mod tests {
         let text = render(&page);
         assert!(!text.contains("<script>alert") && !text.contains("<!-- "));
         assert_eq!(text.matches("<script").count(), text.matches("</script>").count());
-        // The four programs, the palette and the figure's data.
+        // The four scripts, the palette and the figure's data.
         assert_eq!(text.matches("</script>").count(), 6);
     }
 }

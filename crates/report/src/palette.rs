@@ -1,9 +1,9 @@
-//! Colours. A condition has one colour everywhere on the page: the paper's blue, red and green for tau 30,
-//! 100 and infinity, as colour-blind-safe equivalents (Okabe and Ito), others in the order in which they are
-//! shown; grey is for networks that did not learn. Layers have colours of their own, shades of violet, and so
-//! have inputs (clean, noisy), so that no colour means two things. A specification names a colour by its
-//! token (`@blue`); the page's script puts in the shade of the theme, so that both themes have enough
-//! contrast.
+//! Colours. A condition has one colour everywhere on the page. Tau 30, 100 and infinity have the paper's
+//! blue, red and green, as colour-blind-safe equivalents (Okabe and Ito). Other conditions get colours in the
+//! order in which they are shown, and grey is for networks that did not learn. Layers have separate colours,
+//! shades of violet, and so do inputs (clean, noisy), so that no colour means two things. A specification
+//! names a colour by its token (`@blue`). The page's script inserts the theme's shade, so that both themes
+//! have enough contrast.
 
 use leaklab_record::Tau;
 
@@ -37,7 +37,7 @@ pub const COLOURS: [(&str, &str, &str); 26] = [
     ("@rule", "#9aa1ad", "#6f7887"),
 ];
 
-/// Colours and mark shapes of conditions that the paper does not have.
+/// Colours and mark shapes of conditions that are not in the paper.
 const OTHERS: [(&str, &str); 5] = [
     ("@amber", "diamond"),
     ("@black", "cross"),
@@ -46,7 +46,7 @@ const OTHERS: [(&str, &str); 5] = [
     ("@sky", "triangle-left"),
 ];
 
-/// How a condition is drawn: a shape is a second sign beside the colour.
+/// How a condition is drawn: its shape distinguishes it in addition to its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Colour token.
@@ -55,8 +55,8 @@ pub struct Look {
     pub shape: &'static str,
 }
 
-/// The looks of conditions in the order in which they are shown; each is its time constant, if it has one,
-/// and whether it learned.
+/// The looks of conditions in the order in which they are shown. Each condition is given by its time
+/// constant, if it has one, and whether it learned.
 pub fn looks(conditions: impl IntoIterator<Item = (Option<Tau>, bool)>) -> Vec<Look> {
     let mut others = OTHERS.iter().cycle();
     let mut look = |tau: Option<Tau>, learned: bool| {
@@ -72,13 +72,13 @@ pub fn looks(conditions: impl IntoIterator<Item = (Option<Tau>, bool)>) -> Vec<L
     conditions.into_iter().map(|(tau, learned)| look(tau, learned)).collect()
 }
 
-/// The colour token of a layer, by its place among all layers; the input is the first.
+/// The colour token of a layer, by its position among all layers; position 0 is the input.
 pub fn layer(place: usize) -> &'static str {
     const LAYERS: [&str; 6] = ["@layer1", "@layer2", "@layer3", "@layer4", "@layer5", "@layer6"];
     if place == 0 { "@layer0" } else { LAYERS[(place - 1) % LAYERS.len()] }
 }
 
-/// The colour token of what images are shown under: clean is the first.
+/// The colour token of a stimulus, by its position; position 0 is clean.
 pub fn stimulus(place: usize) -> &'static str {
     const NOISES: [&str; 4] = ["@noise1", "@noise2", "@noise3", "@noise4"];
     if place == 0 { "@clean" } else { NOISES[(place - 1) % NOISES.len()] }

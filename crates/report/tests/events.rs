@@ -9,7 +9,7 @@ use leaklab_report::study::{page, records::Study};
 use std::sync::LazyLock;
 use synthetic::Synthetic;
 
-/// A study, and one of its runs as a study of its own.
+/// A study, and one of its runs read as a study of one run.
 fn read(made: &Synthetic) -> [Study; 2] {
     let folder = tempfile::tempdir().unwrap();
     made.write(folder.path());
@@ -25,7 +25,7 @@ fn section(study: &Study, id: &str) -> Section {
     page(study).sections.into_iter().find(|section| section.id == id).unwrap_or_else(|| panic!("no {id}"))
 }
 
-/// The text of a section, its captions included.
+/// The text of a section, including its captions.
 fn words(section: &Section) -> String {
     let captions = section.figures.iter().map(|figure| figure.caption.as_str());
     std::iter::once(section.text.as_str()).chain(captions).chain([section.after.as_str()]).collect()
@@ -36,7 +36,7 @@ fn recordings_are_not_called_encoded() {
     let ([images, _], [events, run]) = (&*IMAGES, &*EVENTS);
     assert!(!images.recorded && events.recorded && run.recorded);
     for (id, of_images, of_events) in [
-        ("input", "encoder and noise are drawn afresh", "need not be flat"),
+        ("input", "encoder and noise draw new random numbers", "need not be flat"),
         ("robustness", "on the pixels before they become spikes", "on the spikes of a recording"),
         ("critical-frequency", "Where a curve falls with frequency,", "own spectrum need not be flat"),
         ("example", "encoded in the same input spikes", "The same test recording is shown"),
@@ -57,7 +57,7 @@ fn the_trade_off_names_the_noises_of_the_study() {
     let text = |study: &Study| words(&section(study, "tradeoff"));
     let events = text(&EVENTS[0]);
     let of = "over severities 1 to 8 of background activity, loss of spikes and jitter of spike times.";
-    assert!(events.contains(of) && !events.contains("not there yet"), "{events}");
+    assert!(events.contains(of) && !events.contains("not available yet"), "{events}");
     let mut study = IMAGES[0].clone();
     let of = "of Gaussian noise on pixels, Gaussian noise on spikes, impulse noise on pixels and impulse \
               noise on spikes.";
@@ -72,11 +72,11 @@ fn the_trade_off_names_the_noises_of_the_study() {
 fn a_finished_study_without_noise_says_so() {
     let mut study = IMAGES[0].clone();
     (study.compare.robustness, study.compare.tradeoff) = (None, None);
-    assert!(words(&section(&study, "tradeoff")).contains("not there yet"));
+    assert!(words(&section(&study, "tradeoff")).contains("not available yet"));
     study.settings.settings.insert("noise".to_owned(), toml::Value::Array(Vec::new()));
     for id in ["robustness", "tradeoff"] {
         let text = words(&section(&study, id));
-        assert!(text.contains("The study tests no noise") && !text.contains("not there yet"), "{text}");
+        assert!(text.contains("The study tests no noise") && !text.contains("not available yet"), "{text}");
     }
 }
 
@@ -89,7 +89,7 @@ fn the_picture_of_a_recording_counts_both_polarities() {
     image.rows.push(leaklab_record::tables::ImageRow { channel: 1, pixel: 0, ..second });
     (image.rows[0].pixel, image.rows[1].pixel) = (1, 3);
     let text = words(&section(&study, "example"));
-    // The busiest pixel is white, though its second polarity is silent.
+    // The pixel with most spikes is white, although its second polarity is silent.
     assert!(text.contains("fill=\"rgb(85 85 85)\"") && text.contains("fill=\"rgb(255 255 255)\""), "{text}");
 }
 

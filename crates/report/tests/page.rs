@@ -1,5 +1,5 @@
-//! The page of made-up studies: it says what the tables say, with any verdict, any name, any conditions, and
-//! whatever is missing.
+//! The page of synthetic studies: it shows what the tables contain, with any verdict, any name and any
+//! conditions, and states what is missing.
 
 mod synthetic;
 
@@ -24,13 +24,13 @@ fn read(made: &Synthetic) -> Study {
     Study::read(folder.path()).unwrap()
 }
 
-/// The usual study, written and read once.
-fn usual() -> Study {
+/// The default study, written and read once.
+fn default_study() -> Study {
     static STUDY: LazyLock<Study> = LazyLock::new(|| read(&Synthetic::default()));
     STUDY.clone()
 }
 
-/// What stands between two marks, the second after the first.
+/// The text from one mark up to the next occurrence of another.
 fn between<'a>(html: &'a str, from: &str, to: &str) -> &'a str {
     let rest = &html[html.find(from).unwrap_or_else(|| panic!("no {from}"))..];
     &rest[..rest.find(to).unwrap_or(rest.len())]
@@ -42,7 +42,7 @@ fn parts(html: &str, claim: ClaimId) -> Vec<&str> {
     between(group, "<tbody>", "</tbody>").split("<tr>").skip(1).collect()
 }
 
-/// The page of a study with other cases of its claims.
+/// The page of a study whose claims have other cases.
 fn judged(study: &Study, case: impl Fn(&ClaimRow) -> Case) -> String {
     let mut study = study.clone();
     for row in &mut study.compare.claims.as_mut().unwrap().rows {
@@ -65,7 +65,7 @@ fn column<'a>(figure: &'a Figure, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn every_verdict_of_every_claim_is_shown() {
-    let study = usual();
+    let study = default_study();
     for (i, claim) in claims::PAPER.into_iter().enumerate() {
         for (case, class) in CASES {
             let html = judged(&study, |row| if row.claim == claim { case } else { Case::AsClaimed });
@@ -83,17 +83,17 @@ fn every_verdict_of_every_claim_is_shown() {
 
 #[test]
 fn the_answer_is_the_comparison_s_own_sentence() {
-    let mut study = usual();
+    let mut study = default_study();
     let sentence = "Only at strong noise, tau 30 against inf.";
     study.compare.answer.as_mut().unwrap().rows[0].sentence = sentence.to_owned();
-    // Whatever the claims say: the page makes no verdict.
+    // The claims do not matter here: the page makes no verdict.
     let html = judged(&study, |_| Case::NoEffect);
     assert!(html.contains("<p class=\"first\">Only at strong noise, τ 30 against ∞.</p>"));
 }
 
 #[test]
 fn an_undecided_claim_says_how_many_runs_would_settle_it() {
-    let html = render(&page(&usual()));
+    let html = render(&page(&default_study()));
     let [first, ..] = parts(&html, ClaimId::Generalisation)[..] else { panic!("no part") };
     assert!(first.contains("about 14 pairs of runs would settle it (power 80&nbsp;%)"), "{first}");
     let [first, ..] = parts(&html, ClaimId::Robustness)[..] else { panic!("no part") };
@@ -105,7 +105,7 @@ fn an_undecided_claim_says_how_many_runs_would_settle_it() {
 
 #[test]
 fn a_mixed_claim_is_called_mixed() {
-    let study = usual();
+    let study = default_study();
     let html =
         judged(&study, |row| if row.part == "impulse/pixel" { Case::Opposite } else { Case::AsClaimed });
     let line = between(&html, "class=\"findings\"", "</ol>").split("<li>").nth(2).unwrap().to_owned();
@@ -117,7 +117,7 @@ fn a_mixed_claim_is_called_mixed() {
 
 #[test]
 fn claims_beyond_the_paper_are_not_among_its_seven_but_can_be_listed() {
-    let study = usual();
+    let study = default_study();
     assert!(!render(&page(&study)).contains("claim-W1"));
     let rows = &study.compare.claims.as_ref().unwrap().rows;
     let why = claims::groups(rows, &claims::WHY);
@@ -142,14 +142,14 @@ fn a_condition_that_did_not_learn_is_named_and_never_wins() {
     assert!(!column(figure(&page, "tradeoff-figure"), "condition").contains(&"tau 5"));
     assert!(!column(figure(&page, "gain"), "condition").contains(&"tau 5"));
     assert!(!page.lead.as_str().contains("τ 5") && !page.lead.as_str().contains("τ = 5"));
-    // In claim 7 only.
+    // It counts only in claim 7.
     let seven = between(&html, "id=\"claim-7\"", "</details>\n</div>");
     assert!(seven.contains("<th scope=\"row\">τ = 5</th><td data-label=\"Runs that learned\">0 of 3</td>"));
     for claim in &claims::PAPER[..6] {
         let group = between(&html, &format!("id=\"claim-{claim}\""), "class=\"claim\"");
         assert!(!group.contains("τ = 5"), "claim {claim}");
     }
-    // No difference to the baseline is drawn for it.
+    // No difference from the baseline is drawn for it.
     let fig3 = figure(&page, "fig3");
     let [condition, difference] = ["condition", "difference"].map(|name| fig3.data.column(name).unwrap());
     for row in &fig3.data.rows {
@@ -160,7 +160,7 @@ fn a_condition_that_did_not_learn_is_named_and_never_wins() {
 
 #[test]
 fn probes_are_in_the_learning_curves_and_at_claim_7_only() {
-    let page = page(&usual());
+    let page = page(&default_study());
     for figure in page.sections.iter().flat_map(|section| &section.figures) {
         if let Some(series) = figure.series.as_ref().filter(|series| series.column == "condition") {
             let probe = series.items.iter().any(|item| item.value == "tau 3");
@@ -198,7 +198,7 @@ fn hostile_names_neither_break_nor_script_the_page() {
     assert!(!body.contains('\u{202e}'));
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&lt;!-- &#39; &amp; \u{fffd}漢字"));
     let tags = |html: &str| html.matches("<script").count();
-    assert_eq!(tags(&html), tags(&render(&page(&usual()))));
+    assert_eq!(tags(&html), tags(&render(&page(&default_study()))));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_study_that_has_begun_says_what_is_missing() {
     assert!(html.contains("0 of 15 runs are trained"));
     assert!(html.contains("data-refresh=\"5\""));
     let sections = html.matches("<section id=").count();
-    // All but the settings.
+    // All sections except for the settings.
     assert_eq!(html.matches("class=\"notice missing\"").count(), sections - 1);
 }
 
@@ -226,7 +226,7 @@ fn a_study_without_a_plan_has_the_runs_that_are_there() {
     let study = Study::read(folder.path()).unwrap();
     assert_eq!((study.runs.len(), study.planned, study.trained()), (15, 15, 15));
     let names: Vec<String> = study.conditions.iter().map(|condition| condition.title()).collect();
-    // What is a probe is not known then.
+    // Without a plan it is not known which conditions are probes.
     assert_eq!(names, ["τ = 2", "τ = 3", "τ = 30", "τ = 100", "no leak"]);
 }
 
@@ -300,7 +300,7 @@ fn a_single_run_has_a_page() {
 
 #[test]
 fn every_axis_has_a_title_and_the_numbers_brackets() {
-    let page = page(&usual());
+    let page = page(&default_study());
     for figure in page.sections.iter().flat_map(|section| &section.figures) {
         for panel in &figure.panels {
             let text = panel.spec.to_string();
@@ -313,9 +313,9 @@ fn every_axis_has_a_title_and_the_numbers_brackets() {
 
 #[test]
 fn the_page_says_what_the_runs_were_trained_by() {
-    let mut study = usual();
-    let promise = "with the same instruction set and operating system";
-    assert!(render(&page(&study)).contains(promise) && !render(&page(&study)).contains("trained by"));
+    let mut study = default_study();
+    let guarantee = "with the same instruction set and operating system";
+    assert!(render(&page(&study)).contains(guarantee) && !render(&page(&study)).contains("trained by"));
     for (run, cpu) in study.runs.iter_mut().zip(["Fast <1>", "Fast <1>", "Slow"]) {
         let machine = Machine {
             version: "9.8.7".into(),

@@ -1,4 +1,4 @@
-//! What the page makes of records: which condition a run belongs to, when a study is finished, and what is
+//! How the page interprets records: which condition a run belongs to, when a study is finished, and what is
 //! compared with a baseline that did not learn.
 
 mod synthetic;

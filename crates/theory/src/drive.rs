@@ -1,6 +1,6 @@
-//! The input of one neuron, checked once: every formula of this crate may rely on it.
+//! The input of one neuron. It is checked once, so that every formula of this crate can rely on it.
 
-/// Why a parameter was refused. The text names it, its value and what would be right.
+/// The reason why a parameter was refused. The message states its name, its value and what would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ParameterError {
     /// A number outside its range.
@@ -8,14 +8,15 @@ pub enum ParameterError {
     Range {
         /// The parameter as users write it.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
         /// What would be right.
         expected: &'static str,
     },
-    /// A perfect integrator that is not driven upwards has no stationary firing.
+    /// The mean input of the neuron without leak is not positive, so it has no stationary firing rate.
     #[error(
-        "mu = {mu} gives the IF neuron no stationary rate: without leak the mean input must be positive, or use lif"
+        "with mu = {mu} the IF neuron has no stationary rate: without leak the mean input must be positive, \
+         or use the model lif"
     )]
     NoDrift {
         /// The mean input.
@@ -24,21 +25,21 @@ pub enum ParameterError {
     /// The membrane has no lower bound, so there is no stationary state.
     #[error("the drift f(v) + mu is not positive far below the reset, so the neuron has no stationary state")]
     Unbounded,
-    /// Physical values whose dimensionless mean is not finite, or noise not finite and above 0.
+    /// Physical values whose dimensionless mean is not finite, or whose noise is not finite and above 0.
     #[error("{given} give {name} = {value}, which no neuron can have; {hint}")]
     NotFinite {
         /// The physical values, as text.
         given: String,
         /// `mu` or `D`.
         name: &'static str,
-        /// What came out.
+        /// The resulting value.
         value: f64,
         /// What would be right.
         hint: &'static str,
     },
 }
 
-/// Refuses a number that is not finite or for which `right` is false.
+/// Refuses a number that is not finite, or for which `right` returns false.
 pub(crate) fn require(
     name: &'static str,
     value: f64,
@@ -52,7 +53,7 @@ pub(crate) fn require(
     }
 }
 
-/// Mean and noise of the input, and the refractory time: what the paper writes `mu`, `D_st`, `D_bg`, `tau_r`.
+/// Mean and noise of the input, and the refractory time: `mu`, `D_st`, `D_bg` and `tau_r` of the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drive {
     mu: f64,
@@ -62,7 +63,7 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive whose noise is all stimulus (`D = D_st`), without refractory time: the paper's case.
+    /// A drive whose noise is entirely stimulus (`D = D_st`), without refractory time, as in the paper.
     pub fn new(mu: f64, d: f64) -> Result<Self, ParameterError> {
         Ok(Drive {
             mu: require("mu", mu, |_| true, "a finite number")?,

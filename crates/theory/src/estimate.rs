@@ -1,11 +1,10 @@
 //! Spectra estimated from a simulation: Welch's method with Hann windows that overlap by half.
 //!
-//! Rectangular windows leak the spike train's power into neighbouring frequencies and give false deviations
-//! of many standard errors; a Hann window does not, and it takes a constant out of every bin but the first
-//! two, which are not used. The finite step is corrected exactly: counting spikes per step filters the spike
-//! train by
-//! `sinc(omega dt/2)` and folds the high frequencies, where its spectrum is `r0`, back; averaging the
-//! stimulus over a step filters it by the same `sinc` and leaves it white.
+//! Rectangular windows leak the spike train's power into neighbouring frequencies, which causes false
+//! deviations of many standard errors. A Hann window does not, and it confines a constant to the first two
+//! bins, which are not used. The effect of the finite step is corrected exactly. Counting spikes per step
+//! filters the spike train by `sinc(omega dt/2)` and folds back high frequencies, where its spectrum is `r0`.
+//! Averaging the stimulus over a step filters it by the same `sinc` and leaves it white.
 
 use crate::drive::Drive;
 use crate::simulate::Settings;
@@ -14,7 +13,7 @@ use realfft::{RealFftPlanner, RealToComplex};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// Two-sided probability 0.95 of a normal distribution.
+/// Two-sided 95 % quantile of the standard normal distribution.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 /// An estimate at one frequency.
@@ -28,24 +27,24 @@ pub struct Point {
     pub spectrum_error: f64,
     /// Cross-spectrum `S_xs`.
     pub cross_spectrum: Complex64,
-    /// Coherence, its bias removed.
+    /// Coherence, with its bias removed.
     pub coherence: f64,
-    /// Lower end of the coherence's 95 % confidence band.
+    /// Lower end of the coherence's 95 % interval.
     pub low: f64,
-    /// Upper end of the coherence's 95 % confidence band.
+    /// Upper end of the coherence's 95 % interval.
     pub high: f64,
 }
 
-/// What a simulation says about a neuron.
+/// Estimates from a simulation of a neuron.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// Firing rate.
     pub rate: f64,
-    /// Standard error of the rate, from the scatter of the blocks; none with a single block.
+    /// Standard error of the rate, from the scatter of the blocks; `None` with a single block.
     pub rate_error: Option<f64>,
-    /// Coefficient of variation of the interspike intervals; none with fewer than two.
+    /// Coefficient of variation of the interspike intervals; `None` with fewer than two.
     pub cv: Option<f64>,
-    /// Number of independent segments that the overlapping ones are worth.
+    /// Effective number of independent segments; the segments overlap.
     pub segments: f64,
     /// Simulated time.
     pub time: f64,
@@ -74,7 +73,7 @@ pub(crate) struct Sums {
     xs: Vec<Complex64>,
 }
 
-/// A plan for the transforms of one segment length, at chosen bins.
+/// A plan for Fourier transforms of one segment length, at chosen bins.
 pub(crate) struct Welch {
     transform: Arc<dyn RealToComplex<f64>>,
     window: Vec<f64>,
@@ -83,7 +82,8 @@ pub(crate) struct Welch {
 }
 
 impl Welch {
-    /// Bins nearest to `omegas`, each once, without the first two, which hold the window's image of the mean.
+    /// Chooses the bins nearest to `omegas`, each once, without the first two,
+    /// to which the window spreads the mean.
     pub(crate) fn new(settings: &Settings, omegas: &[f64]) -> Self {
         let n = settings.segment;
         let resolution = TAU / (n as f64 * settings.step);
@@ -119,15 +119,16 @@ impl Welch {
         };
         let (s, x) = (spectrum(stimulus), spectrum(spikes));
         for (i, &bin) in self.bins.iter().enumerate() {
-            // The transform's sign is e^{-i omega t}, ours e^{+i omega t}: conjugate.
+            // The transform has the sign e^{-i omega t} and we use e^{+i omega t}, hence the conjugate.
             sums.xx[i] += x[bin].norm_sqr();
             sums.ss[i] += s[bin].norm_sqr();
             sums.xs[i] += x[bin].conj() * s[bin];
         }
     }
 
-    /// The estimate from all blocks, added in order. Of `M` half-overlapping Hann segments neighbours
-    /// correlate by 1/6, so they are worth `M / (1 + 2 (1/6)^2 (M-1)/M)` independent ones.
+    /// The estimate from all blocks, added in order. Neighbours among `M` half-overlapping Hann
+    /// segments have a correlation of 1/6, so the segments are equivalent to
+    /// `M / (1 + 2 (1/6)^2 (M-1)/M)` independent ones.
     pub(crate) fn estimate(&self, drive: &Drive, settings: &Settings, blocks: &[Sums]) -> Estimate {
         let count = blocks.len() as f64;
         let per_block = settings.segments as f64;
@@ -150,7 +151,7 @@ impl Welch {
                 let omega = TAU * self.bins[i] as f64 / (settings.segment as f64 * self.step);
                 let half = 0.5 * omega * self.step;
                 let filter = (half.sin() / half).powi(2);
-                // Counts per step over dt give a density; the stimulus is one already.
+                // Counts per step are divided by dt to obtain a density; the stimulus already is one.
                 let counted = total(&|b| b.xx[i]) / norm / self.step;
                 let spectrum = (counted - rate * (1.0 - filter)) / filter;
                 let cross = blocks.iter().map(|b| b.xs[i]).sum::<Complex64>() / norm / filter;
@@ -174,8 +175,8 @@ impl Welch {
     }
 }
 
-/// The coherence less its bias `(1-c)^2/N`, and its 95 % band: `atanh sqrt(c)` is nearly normal with variance
-/// `1/(2N - 2)` (Enochson and Goodman).
+/// The coherence minus its bias `(1-c)^2/N`, and its 95 % interval: `atanh sqrt(c)` is nearly normal with
+/// variance `1/(2N - 2)` (Enochson and Goodman).
 fn unbiased(raw: f64, segments: f64) -> (f64, f64, f64) {
     let coherence = (raw - (1.0 - raw).powi(2) / segments).clamp(0.0, 1.0);
     let deviation = NORMAL_95 / (2.0 * segments - 2.0).max(1.0).sqrt();
@@ -188,8 +189,8 @@ fn unbiased(raw: f64, segments: f64) -> (f64, f64, f64) {
 mod tests {
     use super::*;
 
-    /// Welch on signals of known coherence: white s, and x = s + noise of equal power, is 1/2 at all
-    /// frequencies.
+    /// Welch's method on signals of known coherence: that of white s and x = s + noise of
+    /// equal power is 1/2 at all frequencies.
     #[test]
     fn known_coherence() {
         let settings = Settings { step: 1.0, segment: 64, segments: 2000, blocks: 1, seed: 0 };
@@ -212,10 +213,11 @@ mod tests {
         let filter = |p: &Point| ((0.5 * p.omega).sin() / (0.5 * p.omega)).powi(2);
         let chi: f64 =
             estimate.points.iter().map(|p| (p.coherence * filter(p) - 0.5).powi(2) / variance).sum();
-        // Neighbouring bins of a Hann window correlate, so the 30 bins are worth about 15.
+        // Neighbouring bins of a Hann window correlate, so the 30 bins are
+        // equivalent to about 15 independent ones.
         assert!((chi / 30.0 - 1.0).abs() < 4.0 * (2.0f64 / 15.0).sqrt(), "{}", chi / 30.0);
         let covers = |p: &&Point| p.low * filter(p) < 0.5 && 0.5 < p.high * filter(p);
         let inside = estimate.points.iter().take(20).filter(covers).count();
-        assert!(inside >= 16, "{inside} of 20 in their 95 % band");
+        assert!(inside >= 16, "{inside} of 20 in their 95 % interval");
     }
 }

@@ -1,24 +1,26 @@
-//! How much a spike train tells about its stimulus, at least.
+//! A lower bound of the information that a spike train carries about its stimulus.
 
 use crate::drive::{ParameterError, require};
 use crate::neuron::Neuron;
 use crate::quadrature::adaptive;
 use std::f64::consts::TAU;
 
-/// Lower bound of the information rate in bits per unit of time, `-integral_0^{omega_c} log2(1 - C) domega /
-/// 2 pi`, over the stimulus' frequencies up to `cutoff = omega_c`.
+/// Lower bound of the information rate in bits per unit of time,
+/// `-integral_0^{omega_c} log2(1 - C) domega / 2 pi`, over the
+/// stimulus' frequencies up to `cutoff = omega_c`.
 ///
-/// The cutoff is part of the question: the coherence falls as `2 r0/omega`, so for white noise of unlimited
-/// bandwidth the integral grows with `2 r0 log(omega_c) / (2 pi ln 2)` without end.
+/// The result depends on the cutoff: the coherence falls as `2 r0/omega`, so for white noise of unlimited
+/// bandwidth the integral grows without bound, as `2 r0 log(omega_c) / (2 pi ln 2)`.
 pub fn lower_bound(neuron: &Neuron, cutoff: f64) -> Result<f64, ParameterError> {
     require("cutoff", cutoff, |w| w > 0.0, "a finite number above 0")?;
-    // Where C is 1 to rounding (an IF neuron at frequency 0) its distance from 1 is lost, but not the
-    // integral.
+    // Where C rounds to 1 (an IF neuron at frequency 0), `1 - C` is replaced by the rounding
+    // error, which does not affect the integral.
     let density = |omega: f64| {
         let coherence = neuron.response(omega).expect("an angular frequency of at least 0").coherence;
         -(1.0 - coherence).max(f64::EPSILON).log2()
     };
-    // Below and above the rate the coherence has different scales; peaks stand at its multiples.
+    // The coherence varies on different scales below and above the rate,
+    // and has peaks at multiples of the rate.
     let mut edges = vec![0.0];
     let rate = TAU * neuron.rate();
     for edge in [0.03, 0.5, 1.5, 2.5, 4.5, 20.0, 200.0].map(|x| x * rate).into_iter().chain([0.3, 3.0]) {
@@ -47,7 +49,8 @@ mod tests {
         for (model, mu, d) in [(Model::Lif, 1.5, 0.1), (Model::Lif, 0.8, 0.05), (Model::If, 1.5, 0.1)] {
             let neuron = neuron(model, mu, d);
             let ours = lower_bound(&neuron, 30.0).unwrap();
-            // Midpoint rule: its error is of second order in the step, of first order at IF's logarithm.
+            // The midpoint rule has an error of second order in the step, and of first order at the
+            // IF neuron's logarithmic singularity.
             let n = 60_000;
             let h = 30.0 / f64::from(n);
             let plain: f64 = (0..n)
@@ -59,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_without_end_like_a_logarithm() {
+    fn grows_without_bound_like_a_logarithm() {
         let neuron = neuron(Model::Lif, 1.5, 0.1);
         let bits = |cutoff| lower_bound(&neuron, cutoff).unwrap();
         let per_decade = bits(1e6) - bits(1e5);

@@ -13,7 +13,7 @@ pub struct Integrator {
 }
 
 impl Integrator {
-    /// The neuron; its mean input must be positive, or it has no stationary rate.
+    /// The neuron, or an error if its mean input is not positive: it would then have no stationary rate.
     pub fn new(drive: Drive) -> Result<Self, ParameterError> {
         if drive.mu() <= 0.0 {
             return Err(ParameterError::NoDrift { mu: drive.mu() });
@@ -56,21 +56,22 @@ impl Integrator {
 
     fn evaluate(&self, w: f64) -> Response {
         let mu = self.drive.mu();
-        // Scaled by mu, so that neither square overflows; real and imaginary parts keep their own accuracy.
+        // The expression is scaled by mu, so that neither square overflows. Real and
+        // imaginary parts each keep their accuracy.
         let bend = 4.0 * (w / mu) * (self.drive.d() / mu);
         let re = (0.5 * (1.0 + bend.hypot(1.0))).sqrt();
         let sum = Complex64::new(1.0 + re, -0.5 * bend / re);
         let l_over_w = Complex64::new(0.0, -2.0 / mu) / sum;
         let interval = Interval::new(-l_over_w * w, w, self.drive.tau_r());
 
-        let unhindered = Complex64::new(0.0, 1.0) * l_over_w * self.rate;
+        let free = Complex64::new(0.0, 1.0) * l_over_w * self.rate;
         let (susceptibility, spectrum) = if self.drive.tau_r() == 0.0 {
-            (unhindered, self.rate * interval.relative_spectrum())
+            (free, self.rate * interval.relative_spectrum())
         } else {
             let held = interval.one_minus() / interval.one_minus_delayed();
-            (unhindered * held, self.rate * interval.relative_spectrum())
+            (free * held, self.rate * interval.relative_spectrum())
         };
-        let coherence = 2.0 * self.drive.d_st() * unhindered.norm_sqr() / self.rate
+        let coherence = 2.0 * self.drive.d_st() * free.norm_sqr() / self.rate
             * (interval.one_minus().norm_sqr() / interval.one_minus_square());
         Response {
             omega: w,

@@ -1,21 +1,22 @@
-//! One spiking neuron as equations: firing rate, spectra, coherence and the simulation beside them.
+//! The theory of a single spiking neuron: firing rate, spectra and coherence,
+//! and a simulation to compare them with.
 //!
-//! The neuron is `dv/dt = f(v) + mu + sqrt(2D) xi(t)` with threshold 1 and reset 0 (the reset and threshold
-//! of the nonlinear models are their own), time in units of the membrane time constant, `omega` angular and
-//! the Fourier sign `e^{+i omega t}`. Its output is the spike train `x`, its stimulus `s = sqrt(2 D_st)
-//! xi_st`, and spectra are two-sided, so that `S_ss = 2 D_st`.
+//! The neuron is `dv/dt = f(v) + mu + sqrt(2D) xi(t)` with threshold 1 and reset 0; the nonlinear models have
+//! a threshold and reset of their own. Time is in units of the membrane time constant, `omega` is an angular
+//! frequency, and the Fourier sign is `e^{+i omega t}`. The output is the spike train `x`, and the stimulus
+//! is `s = sqrt(2 D_st) xi_st`. Spectra are two-sided, so that `S_ss = 2 D_st`.
 //!
-//! | file | what it knows |
+//! | module | contents |
 //! | --- | --- |
-//! | [`drive`] | the input: mean, stimulus, background noise, refractory time; and what is wrong with one |
-//! | [`response`] | what comes out at one frequency |
-//! | [`lif`] | `f(v) = -v`, exactly, by parabolic cylinder functions |
+//! | [`drive`] | the input: mean, stimulus, background noise, refractory time; and errors in parameters |
+//! | [`response`] | spectra and coherence at one frequency |
+//! | [`lif`] | `f(v) = -v`, solved exactly by parabolic cylinder functions |
 //! | [`integrator`] | `f(v) = 0`, the neuron without leak, in closed form |
-//! | [`threshold`] | any `f(v)`: exponential, quadratic, or your own, by threshold integration |
-//! | [`neuron`] | the four models behind one type |
-//! | [`units`] | ohm, farad and ampere to `mu` and `D`, and back |
-//! | [`simulate`], [`estimate`] | the same neuron simulated, and spectra estimated from it |
-//! | [`information`] | the lower bound of the information rate |
+//! | [`threshold`] | any `f(v)` (exponential, quadratic or your own), by threshold integration |
+//! | [`neuron`] | one type for the four models |
+//! | [`units`] | conversion of ohm, farad and ampere to `mu` and `D`, and back |
+//! | [`simulate`], [`estimate`] | simulation of the same neuron, and spectra estimated from it |
+//! | [`information`] | a lower bound of the information rate |
 #![forbid(unsafe_code)]
 
 pub mod drive;

@@ -1,15 +1,16 @@
-//! The leaky integrate-and-fire neuron `dv/dt = -v + mu + sqrt(2D) xi`, threshold 1, reset 0, exactly.
+//! The leaky integrate-and-fire neuron `dv/dt = -v + mu + sqrt(2D) xi`, threshold 1, reset 0, solved exactly.
 //!
-//! With `a = (mu-1)/sqrt(D)`, `b = mu/sqrt(D)` the interval between spikes is a first passage from `b` down
-//! to `a`, and its characteristic function `rho = psi_{iw}(b) / psi_{iw}(a)` has the logarithm `i w
-//! integral_a^b G dx`, `G` as in `parabolic.rs`. All spectra follow from `rho` and `G` at the two ends.
+//! With `a = (mu-1)/sqrt(D)` and `b = mu/sqrt(D)`, the interval between spikes is a
+//! first-passage time from `b` down to `a`. Its characteristic function
+//! `rho = psi_{iw}(b) / psi_{iw}(a)` has the logarithm `i w integral_a^b G dx`, with `G` as in
+//! `parabolic.rs`. All spectra follow from `rho` and `G` at the two ends.
 
 use crate::drive::{Drive, ParameterError, check_omega};
 use crate::parabolic::{Passage, passage};
 use crate::response::{Interval, Response};
 use num_complex::Complex64;
 
-/// Beyond this distance of `mu` below the threshold, in units of `sqrt(D)`, the rate underflows.
+/// If `mu` is further below the threshold than this, in units of `sqrt(D)`, the rate underflows.
 const SILENT: f64 = 37.0;
 
 /// A leaky integrate-and-fire neuron under a given drive.
@@ -21,16 +22,16 @@ pub struct Lif {
     width: f64,
     rate: f64,
     log_rate: f64,
-    /// Frequency below which everything has its zero-frequency value to rounding; 0 for a silent neuron.
+    /// Frequency below which all results have their zero-frequency values to rounding; 0 for a silent neuron.
     lowest: f64,
     cv: f64,
     gain: f64,
 }
 
 impl Lif {
-    /// The neuron, with its stationary firing worked out:
-    /// `1/r0 = tau_r + integral_a^b G|_{w=0} dx`, `dr0/dmu = r0^2 (G(a) - G(b)) / sqrt(D)` at `w = 0`, and
-    /// `CV = r0 sqrt(var)` with `log rho = i w mean - w^2 var / 2` for small w.
+    /// Computes the stationary state: `1/r0 = tau_r + integral_a^b G|_{w=0} dx`,
+    /// `dr0/dmu = r0^2 (G(a) - G(b)) / sqrt(D)` at `w = 0`, and `CV = r0 sqrt(var)` with
+    /// `log rho = i w mean - w^2 var / 2` for small w.
     pub fn new(drive: Drive) -> Self {
         let root = drive.d().sqrt();
         let (a, b, width) = ((drive.mu() - 1.0) / root, drive.mu() / root, root.recip());
@@ -114,9 +115,8 @@ impl Lif {
 }
 
 /// `log r0` for `a` far below 0, where `integral_a^b G dx` is `sqrt(2 pi) integral_a^b e^{x^2/2} dx` to
-/// rounding, by
-/// `integral_0^z e^{x^2/2} dx = e^{z^2/2}/z (1 + 1/z^2 + 3/z^4 + 15/z^6 + ..)`. The refractory time is too
-/// short to matter.
+/// rounding, by the series `integral_0^z e^{x^2/2} dx = e^{z^2/2}/z (1 + 1/z^2 + 3/z^4 + 15/z^6 + ..)`. The
+/// refractory time is negligible.
 fn log_rate_far_below(a: f64, b: f64, width: f64) -> f64 {
     let series = |z: f64| {
         let u = (z * z).recip();

@@ -1,4 +1,4 @@
-//! The four models behind one type, so that a command, a figure or a simulation need not care which it has.
+//! One type for the four models, so that commands, figures and simulations do not depend on the model.
 
 use crate::drive::{Drive, ParameterError, require};
 use crate::integrator::Integrator;
@@ -6,7 +6,7 @@ use crate::lif::Lif;
 use crate::response::Response;
 use crate::threshold::ThresholdIntegration;
 
-/// Which neuron.
+/// A neuron model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// Leaky integrate-and-fire.
@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All models, in the order users read them.
+    /// All models, in the order in which users see them.
     pub const ALL: [Model; 4] = [Model::Lif, Model::If, Model::Eif, Model::Qif];
 
     /// Name in flags and files.
@@ -34,14 +34,14 @@ impl Model {
     }
 }
 
-/// The part `f(v)` of the drift `f(v) + mu` that depends on the membrane.
+/// The part `f(v)` of the drift `f(v) + mu` that depends on the membrane potential.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Drift {
     /// `f = 0`.
     None,
     /// `f = -v`.
     Leak,
-    /// `f = -v + delta e^{(v-1)/delta}`: leak, and a spike that starts by itself near 1.
+    /// `f = -v + delta e^{(v-1)/delta}`: leak, and an upstroke that starts near 1 without further input.
     Exponential {
         /// Width of the spike's onset.
         delta: f64,
@@ -74,15 +74,15 @@ impl Drift {
     }
 }
 
-/// Shape of the nonlinear models; the linear ones have threshold 1 and reset 0 by definition.
+/// Shape of the nonlinear models; the linear models have threshold 1 and reset 0 by definition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// Width of the exponential neuron's onset.
     pub delta: f64,
-    /// Where a spike is counted; by default `1 + 10 delta` (exponential) or 50 (quadratic), so far up that
-    /// the membrane gets there by itself.
+    /// Potential at which a spike is counted; by default `1 + 10 delta` (exponential) or 50 (quadratic), so
+    /// high that the membrane reaches it without further input.
     pub threshold: Option<f64>,
-    /// Where the membrane starts again; by default 0 (exponential) or -50 (quadratic).
+    /// Potential after a spike; by default 0 (exponential) or -50 (quadratic).
     pub reset: Option<f64>,
 }
 
@@ -110,7 +110,7 @@ pub struct Neuron {
 }
 
 impl Neuron {
-    /// Solves the stationary state of a model; `shape` matters to the nonlinear ones only.
+    /// Solves the stationary state of a model; `shape` affects only the nonlinear ones.
     pub fn new(model: Model, drive: Drive, shape: Shape) -> Result<Self, ParameterError> {
         let linear = |drift, solution| Neuron { drive, drift, threshold: 1.0, reset: 0.0, solution };
         let (drift, threshold, reset) = match model {
@@ -134,15 +134,15 @@ impl Neuron {
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
-    /// The part of the drift that depends on the membrane.
+    /// The part of the drift that depends on the membrane potential.
     pub fn drift(&self) -> Drift {
         self.drift
     }
-    /// Where a spike is counted.
+    /// Potential at which a spike is counted.
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
-    /// Where the membrane starts again.
+    /// Potential after a spike.
     pub fn reset(&self) -> f64 {
         self.reset
     }

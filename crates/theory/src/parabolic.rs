@@ -1,31 +1,32 @@
 //! The ratio `G(x) = D_{i w - 1}(x) / D_{i w}(x)` of parabolic cylinder functions and its integral.
 //!
-//! The paper's formulas hold `D_nu` itself, which overflows or cancels over most of the useful range;
-//! everything they need is in `G`. With `psi_nu(x) = e^{x^2/4} D_nu(x)` and `nu = i w`: `psi_nu' = nu
-//! psi_{nu-1} = nu G psi_nu`, so `log psi_nu` is an integral of `G`, and `G' = x G - 1 - nu G^2`. Three ways
-//! cover the plane:
+//! The paper's formulas contain `D_nu` itself, which overflows or cancels over most of the useful range;
+//! everything they need can be computed from `G`. With `psi_nu(x) = e^{x^2/4} D_nu(x)` and `nu = i w`,
+//! `psi_nu' = nu psi_{nu-1} = nu G psi_nu`, so `log psi_nu` is an integral of `G`, and
+//! `G' = x G - 1 - nu G^2`. Three methods cover the plane:
 //!
-//! - `x >= 5`: a continued fraction, backwards from an asymptotic tail, and Gauss-Legendre for the integral;
-//! - `x < 5`: Taylor steps of `psi'' - x psi' + nu psi = 0` downwards, the direction in which errors die out;
+//! - `x >= 5`: a continued fraction, evaluated backwards from an asymptotic tail, and
+//!   Gauss-Legendre quadrature for the integral;
+//! - `x < 5`: Taylor steps of `psi'' - x psi' + nu psi = 0` downwards, the direction in which errors decay;
 //! - `w >= 10^6`: the asymptotic form alone, exact to rounding for every x.
 //!
-//! Real and imaginary parts keep their own relative accuracy (the imaginary part of `G` is of order w), which
-//! is why variances and the zero-frequency limit come out of the same code.
+//! Real and imaginary parts each keep their relative accuracy (the imaginary part of `G` is of order w), so
+//! the same code also computes variances and the zero-frequency limit.
 
 use crate::quadrature::RULE;
 use num_complex::Complex64;
 
-/// Above this the continued fraction, below it Taylor steps.
+/// The continued fraction is used above this `x`, and Taylor steps below.
 const SPLIT: f64 = 5.0;
 /// From this angular frequency on the asymptotic form is exact to rounding.
 const LARGE: f64 = 1e6;
 
-/// What first passage from `b` down to `a` needs to know about `G`.
+/// The values of `G` that determine the first passage from `b` down to `a`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passage {
     /// `integral_a^b G dx`.
     pub integral: Complex64,
-    /// `G(a) - G(b)`, never formed by subtraction.
+    /// `G(a) - G(b)`, never computed by subtraction.
     pub difference: Complex64,
     /// `G(b)`.
     pub at_b: Complex64,
@@ -56,8 +57,9 @@ pub(crate) fn passage(a: f64, b: f64, width: f64, w: f64) -> Passage {
     sums
 }
 
-/// Adds integral and difference over `[from, from + width]` by Gauss-Legendre. The nearest singularity of `G`
-/// is about `max(x, sqrt w)` away, and panels no wider than half of that converge to rounding with 16 points.
+/// Adds integral and difference over `[from, from + width]` by Gauss-Legendre. The nearest
+/// singularity of `G` is about `max(x, sqrt w)` away, and panels no wider than three quarters of
+/// that converge to rounding with 16 points.
 fn panels(from: f64, width: f64, w: f64, sums: &mut Passage) {
     let mut start = 0.0;
     while start < width {
@@ -90,9 +92,10 @@ fn fraction(x: f64, w: f64) -> (Complex64, Complex64) {
     (g, -derivative * g * g)
 }
 
-/// Terms after which the tail's error is below rounding. A term `k - nu` shrinks the error by
-/// `exp(-2 Re asinh(x / 2 sqrt(k - nu)))`, so `N` terms shrink it by `exp(-2 x Re(sqrt(N - nu) -
-/// sqrt(-nu)))`; the asymptotic tail is itself good to about the third power of `1/(x^2/4 + N - nu)`.
+/// Number of terms after which the tail's error is below rounding. A term `k - nu` reduces the
+/// error by `exp(-2 Re asinh(x / 2 sqrt(k - nu)))`, so `N` terms reduce it by
+/// `exp(-2 x Re(sqrt(N - nu) - sqrt(-nu)))`. The error of the asymptotic tail itself is about
+/// the third power of `1/(x^2/4 + N - nu)`.
 fn fraction_terms(x: f64, w: f64) -> usize {
     let wanted = (34.0 - 2.0 * (0.25 * x * x + w).ln()).max(2.0);
     let root = (0.5 * w).sqrt() + wanted / (2.0 * x);
@@ -124,8 +127,8 @@ fn asymptotic(x: f64, nu: Complex64) -> (Complex64, Complex64) {
     ((lead + (q1 + q2)) / nu, (lead_slope + (q1_slope + q2_slope)) / nu)
 }
 
-/// Taylor steps from `a + width`, where `G` is `g`, down to `a`; adds integral and difference and returns
-/// `G(a)`.
+/// Takes Taylor steps from `a + width`, where `G` is `g`, down to `a`. Adds
+/// integral and difference, and returns `G(a)`.
 fn taylor(a: f64, width: f64, w: f64, mut g: Complex64, sums: &mut Passage) -> Complex64 {
     let mut left = width;
     while left > 0.0 {
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_ways_agree_where_they_meet() {
+    fn the_three_methods_agree_where_they_meet() {
         for w in [0.3, 30.0, 3e3] {
             let mut sums = passage(4.0, 6.0, 2.0, w);
             let lower = taylor(4.0, 2.0, w, fraction(6.0, w).0, &mut sums);

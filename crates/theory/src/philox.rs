@@ -4,7 +4,7 @@
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// Four words for one counter under one key.
+/// The four words of one counter and key.
 #[inline]
 pub(crate) fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
@@ -23,7 +23,7 @@ pub(crate) fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// What a draw is for. Two purposes never share a counter.
+/// What a draw is used for. Two purposes never share a counter.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     /// Input noise of a step.
@@ -36,7 +36,7 @@ pub(crate) enum Purpose {
     Start = 3,
 }
 
-/// The numbers of one block of a simulation.
+/// The random numbers of one block of a simulation.
 #[derive(Clone, Copy)]
 pub(crate) struct Stream {
     key: [u32; 2],
@@ -55,8 +55,8 @@ impl Stream {
         Stream { key: [seed as u32, (seed >> 32) as u32], block }
     }
 
-    /// The draw of a step (counter: step low, step high and purpose, block, 0). Normals by Box-Muller, with
-    /// 53 bits for the radius.
+    /// The draw of a step. The counter consists of the low half of the step, its high half and the purpose,
+    /// the block, and 0. Normals are computed by Box-Muller, with 53 bits for the radius.
     #[inline]
     pub(crate) fn draw(&self, step: u64, purpose: Purpose) -> Draw {
         let high = (step >> 32) as u32 | (purpose as u32) << 28;

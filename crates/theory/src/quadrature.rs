@@ -1,9 +1,9 @@
-//! Integrals of smooth functions: Gauss-Legendre panels, fixed where the width of a panel is known
-//! beforehand, adaptive where it is not.
+//! Integration of smooth functions by Gauss-Legendre panels, which are fixed where their width is known
+//! beforehand, and adaptive where it is not.
 
 use std::sync::LazyLock;
 
-/// Points of the rule: exact for polynomials up to degree 31.
+/// Number of points of the rule, which is exact for polynomials up to degree 31.
 pub(crate) const POINTS: usize = 16;
 
 /// Nodes in (-1, 1) and weights of the 16-point Gauss-Legendre rule.
@@ -36,9 +36,9 @@ fn panel(f: &mut impl FnMut(f64) -> f64, from: f64, to: f64) -> f64 {
     half * RULE.iter().map(|&(x, weight)| weight * f(centre + half * x)).sum::<f64>()
 }
 
-/// `integral_from^to f`, halving panels until two halves agree with their whole within `tolerance` of the
-/// result found so far. Halving ends after 40 levels, enough to come within rounding of a logarithmic
-/// singularity at an end point, which is never evaluated.
+/// `integral_from^to f`, by halving panels until two halves agree with the whole panel within `tolerance` of
+/// the result found so far. Halving ends after 40 levels, which is enough to come within rounding of a
+/// logarithmic singularity at an end point. End points are never evaluated.
 pub(crate) fn adaptive(mut f: impl FnMut(f64) -> f64, from: f64, to: f64, tolerance: f64) -> f64 {
     fn refine(
         f: &mut impl FnMut(f64) -> f64,

@@ -1,4 +1,4 @@
-//! What a neuron's output looks like at one frequency, and the renewal formula that all models share.
+//! The response of a neuron at one frequency, and the renewal formula that all models share.
 
 use num_complex::Complex64;
 
@@ -35,8 +35,8 @@ impl Response {
         self.susceptibility.arg()
     }
 
-    /// The same response with the imaginary parts, which are odd in omega, scaled to a frequency so low that
-    /// everything else has its zero-frequency value.
+    /// The same response at a frequency so low that everything but the imaginary parts has its zero-frequency
+    /// value. The imaginary parts are odd in omega and are scaled.
     pub(crate) fn lowered_to(self, omega: f64) -> Self {
         let odd = |z: Complex64| Complex64::new(z.re, z.im * (omega / self.omega));
         Response {
@@ -48,8 +48,8 @@ impl Response {
     }
 }
 
-/// The characteristic function `rho = e^{log}` of the interval without its refractory part, and how it enters
-/// spectra without loss of digits where it is near 1.
+/// The characteristic function `rho = e^{log}` of the interspike interval without its refractory part, and
+/// the terms of spectra that depend on it. They lose no digits where `rho` is near 1.
 pub(crate) struct Interval {
     log: Complex64,
     refractory_phase: f64,
@@ -75,8 +75,8 @@ impl Interval {
         one_minus_exp(self.log + Complex64::new(0.0, self.refractory_phase))
     }
 
-    /// `(1 - |rho|^2) / |1 - rho e^{i omega tau_r}|^2`: the spectrum of a renewal process over its rate (Eqn.
-    /// 8).
+    /// `(1 - |rho|^2) / |1 - rho e^{i omega tau_r}|^2`: the spectrum of a renewal
+    /// process divided by its rate (Eqn. 8).
     pub(crate) fn relative_spectrum(&self) -> f64 {
         self.one_minus_square() / self.one_minus_delayed().norm_sqr()
     }

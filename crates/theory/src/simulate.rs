@@ -1,9 +1,8 @@
-//! One neuron simulated, to check the equations and to be drawn over their curves.
+//! Simulation of one neuron, to check the equations and to be drawn over their curves.
 //!
-//! The work is cut into blocks that know nothing of each other: a block is a pure function of the seed and
-//! its number, and blocks are added up in their order, so the estimate does not depend on the number of
-//! threads. How the membrane moves in one step is in `stepper.rs`, how spectra come out of it in
-//! `estimate.rs`.
+//! The work is divided into independent blocks: a block is a pure function of the seed and its number, and
+//! blocks are added up in order, so the estimate does not depend on the number of threads. `stepper.rs`
+//! advances the membrane by one step, and `estimate.rs` estimates the spectra.
 
 use crate::drive::{ParameterError, require};
 use crate::estimate::{Estimate, Sums, Welch};
@@ -12,26 +11,26 @@ use crate::philox::{Purpose, Stream};
 use crate::stepper::{Membrane, Stepper};
 use rayon::prelude::*;
 
-/// How long to simulate, and how finely.
+/// Duration and resolution of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Step, in units of the membrane time constant.
     pub step: f64,
-    /// Steps of one Welch segment, even; the transform is fastest for products of small primes.
+    /// Number of steps in a Welch segment, even; the transform is fastest for products of small primes.
     pub segment: usize,
-    /// Segments of one block; neighbours overlap by half.
+    /// Number of segments in a block; neighbours overlap by half.
     pub segments: usize,
-    /// Independent blocks, the units of parallel work.
+    /// Number of independent blocks, the units of parallel work.
     pub blocks: usize,
     /// Seed: the same seed gives the same estimate on any number of threads.
     pub seed: u64,
 }
 
 impl Settings {
-    /// Settings that resolve the neuron and the frequencies from `lowest` to `highest`, with about `segments`
-    /// segments in all. The step keeps the membrane's movement per step well below the distance from reset to
-    /// threshold; a segment holds the lowest frequency twice and outlasts the memory of a regular spike
-    /// train.
+    /// Settings that resolve the neuron and the frequencies from `lowest` to `highest`, with about
+    /// `segments` segments in total. The step keeps the membrane's movement per step well below the distance
+    /// from reset to threshold; a segment contains two periods of the lowest frequency and is longer than
+    /// the memory of a regular spike train.
     pub fn plan(model: &Neuron, lowest: f64, highest: f64, segments: usize, seed: u64) -> Self {
         let drive = model.drive();
         let (rate, cv) = (model.rate(), model.cv());
@@ -70,8 +69,8 @@ pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<E
     require("blocks", settings.blocks as f64, |n| (1.0..4e9).contains(&n), "1 or more")?;
     let welch = Welch::new(settings, omegas);
     let stepper = Stepper::new(model, settings.step);
-    // A spike erases the membrane's past, so what has to be forgotten is the common start: some intervals,
-    // and more of them the more regular they are.
+    // All blocks start at the reset, which must be forgotten before measuring. A spike erases the membrane's
+    // past, so this takes some intervals, and more of them the more regular they are.
     let regular = (0.2 / (model.cv() * model.cv())).clamp(1.0, 10.0);
     let start = 5.0 * regular / model.rate().max(1e-2);
     let sums: Vec<Sums> = (0..settings.blocks)
@@ -81,7 +80,7 @@ pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<E
     Ok(welch.estimate(model.drive(), settings, &sums))
 }
 
-/// One block: a start-up of random length, so that blocks do not begin in step, then its segments.
+/// Runs one block: a start-up of random length, so that blocks do not start in phase, and then its segments.
 fn run(stepper: &Stepper, welch: &Welch, settings: &Settings, start: f64, block: u32) -> Sums {
     let stream = Stream::new(settings.seed, block);
     let random = stream.draw(0, Purpose::Start).uniform;

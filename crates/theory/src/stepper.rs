@@ -1,12 +1,12 @@
 //! One step of a simulated membrane.
 //!
-//! The linear neurons advance by the exact Ornstein-Uhlenbeck (or Wiener) step, jointly with the stimulus of
-//! that step. A crossing of the threshold inside a step is drawn from the Brownian bridge between its ends:
-//! seen in the coordinate `(v - mu) e^t` the membrane is a Wiener process and the threshold, over one step, a
-//! straight line, so the crossing probability `exp(-(1-v0)(1-v1)/(D sinh dt))` errs only by the line's
-//! curvature. Without the bridge the rate would be 2 % too low even at `dt = 1e-3`. The reset is a
-//! subtraction that decays like the membrane, so the noise after a spike is the noise the stimulus really
-//! had.
+//! The linear neurons advance by the exact Ornstein-Uhlenbeck (or Wiener) step, jointly with the stimulus
+//! of that step. A crossing of the threshold inside a step is drawn from the Brownian bridge between its
+//! ends. In the coordinate `(v - mu) e^t`, the membrane is a Wiener process and the threshold is nearly a
+//! straight line over one step, so the only error of the crossing probability
+//! `exp(-(1-v0)(1-v1)/(D sinh dt))` is due to the line's curvature. Without the bridge the rate would be
+//! 2 % too low even at `dt = 1e-3`. The reset subtracts a value that decays like the membrane potential, so
+//! the noise after a spike is that of the actual stimulus.
 
 use crate::drive::Drive;
 use crate::neuron::{Drift, Neuron};
@@ -15,11 +15,11 @@ use crate::philox::{Purpose, Stream};
 /// State of one simulated membrane.
 pub(crate) struct Membrane {
     v: f64,
-    /// Steps done.
+    /// Number of steps taken.
     step: u64,
-    /// Time within the coming step at which the refractory time ends; 0 or less if it has ended.
+    /// Time within the next step at which the refractory time ends; 0 or less if it has ended.
     held: f64,
-    /// Time since the last spike at the start of the coming step, if there was one.
+    /// Time since the last spike at the start of the next step, if there was a spike.
     since: Option<f64>,
     /// Number of interspike intervals, their sum and the sum of their squares.
     pub(crate) intervals: (f64, f64, f64),
@@ -32,13 +32,13 @@ impl Membrane {
         Membrane { v: reset, step: 0, held: 0.0, since: None, intervals: (0.0, 0.0, 0.0), stream }
     }
 
-    /// Starts counting intervals afresh.
+    /// Restarts the counting of intervals.
     pub(crate) fn forget_intervals(&mut self) {
         self.intervals = (0.0, 0.0, 0.0);
         self.since = None;
     }
 
-    /// Books a spike `at` after the start of the step.
+    /// Records a spike at the time `at` after the start of the step.
     fn spike(&mut self, at: f64) {
         if let Some(since) = self.since {
             let interval = since + at;
@@ -50,7 +50,7 @@ impl Membrane {
     }
 }
 
-/// One step of a given model: constants worked out once.
+/// Steps of a given model, with constants that are computed once.
 pub(crate) struct Stepper {
     drift: Drift,
     drive: Drive,
@@ -60,21 +60,23 @@ pub(crate) struct Stepper {
     decay: f64,
     /// Stimulus `s` of a step per unit normal: `sqrt(2 D_st / dt)`.
     stimulus: f64,
-    /// Membrane noise per unit of the stimulus' normal, and its independent rest.
+    /// Membrane noise per unit of the stimulus' normal, and per unit of an independent normal.
     shared: f64,
     rest: f64,
-    /// Variance of the membrane's noise in the coordinate where it is a Wiener process, halved.
+    /// Half the variance of the membrane's noise, in the coordinate where it is a Wiener process.
     bridge: f64,
 }
 
 impl Stepper {
-    /// The constants of a step `dt`, which must not exceed a refractory time.
+    /// Computes the constants of a step `dt`, which must not be longer than
+    /// the refractory time, if there is one.
     pub(crate) fn new(model: &Neuron, dt: f64) -> Self {
         let drive = *model.drive();
         let (d_st, d_bg) = (drive.d_st(), drive.d_bg());
         let leaky = matches!(model.drift(), Drift::Leak);
         let decay = if leaky { (-dt).exp() } else { 1.0 };
-        // Of the stimulus in a leaky step, and of the same noise weighted by the decay until the step's end.
+        // The mean over a step of the decay until its end, and the variance of
+        // white noise weighted by this decay.
         let weight = if leaky { -(-dt).exp_m1() / dt } else { 1.0 };
         let variance = if leaky { -0.5 * (-2.0 * dt).exp_m1() } else { dt };
         let unshared = (variance - weight * weight * dt).max(0.0);
@@ -92,7 +94,7 @@ impl Stepper {
         }
     }
 
-    /// Advances by one step; gives the stimulus, averaged over the step, and the number of spikes in it.
+    /// Advances by one step; returns the stimulus, averaged over the step, and the number of spikes in it.
     #[inline]
     pub(crate) fn advance(&self, membrane: &mut Membrane) -> (f64, f64) {
         let draw = membrane.stream.draw(membrane.step, Purpose::Noise);
@@ -130,8 +132,8 @@ impl Stepper {
         1.0
     }
 
-    /// A spike `at` after the start of the step; without refractory time the membrane goes on from `v`. True
-    /// if it is held at the reset instead.
+    /// Fires a spike at the time `at` after the start of the step. Without refractory time the membrane
+    /// continues from `v`; otherwise it is held at the reset, and the result is true.
     fn fire(&self, membrane: &mut Membrane, at: f64, v: f64) -> bool {
         membrane.spike(at);
         let held = self.drive.tau_r() > 0.0;
@@ -141,10 +143,9 @@ impl Stepper {
     }
 
     /// Time of the first crossing within a step, given that there is one. In the coordinate where the
-    /// membrane is a Wiener process of total variance `S` and the distances to the threshold at the ends are
-    /// `d0` and `d1`,
-    /// `s / (S - s)` has the inverse Gaussian distribution of mean `d0/d1` and shape `d0^2/S` (drawn after
-    /// Michael, Schucany and Haas).
+    /// membrane is a Wiener process of total variance `S`, let `d0` and `d1` be the distances to the
+    /// threshold at the two ends. Then `s / (S - s)` has the inverse Gaussian distribution with mean `d0/d1`
+    /// and shape `d0^2/S`, which is drawn by the method of Michael, Schucany and Haas.
     fn crossing(&self, membrane: &Membrane, before: f64, after: f64) -> f64 {
         let draw = membrane.stream.draw(membrane.step, Purpose::Crossing);
         if before <= 0.0 {
@@ -155,7 +156,7 @@ impl Stepper {
         let total = 2.0 * self.bridge / self.decay;
         let (mean, shape) = (before / stretched, before * before / total);
         let y = draw.normal * draw.normal;
-        // The smaller root of the defining quadratic, in the form that does not cancel for a large mean.
+        // The smaller root of the defining quadratic, in a form without cancellation for a large mean.
         let half = 0.5 * mean * y / shape;
         let small = mean / (1.0 + half + (half * (2.0 + half)).sqrt());
         let ratio = if draw.uniform * (mean + small) <= mean { small } else { mean * (mean / small) };
@@ -164,7 +165,7 @@ impl Stepper {
         at.clamp(0.0, self.dt)
     }
 
-    /// A step that begins within the refractory time.
+    /// Takes a step that begins within the refractory time.
     fn wait(&self, membrane: &mut Membrane, normal: f64) {
         if membrane.held >= self.dt {
             membrane.held -= self.dt;
@@ -175,8 +176,9 @@ impl Stepper {
         self.release(membrane, left, normal * self.dt.sqrt());
     }
 
-    /// The last `left` of a step after the refractory time, given the stimulus' Wiener increment of the whole
-    /// step: its part in `left` is normal with mean `increment left/dt` and variance `left (1 - left/dt)`.
+    /// Advances through the last `left` of a step, after the refractory time, given the stimulus' Wiener
+    /// increment of the whole step. The part of the increment in `left` is normal with mean
+    /// `increment left/dt` and variance `left (1 - left/dt)`.
     fn release(&self, membrane: &mut Membrane, left: f64, increment: f64) {
         let draw = membrane.stream.draw(membrane.step, Purpose::Release);
         let share = left / self.dt;
@@ -187,9 +189,9 @@ impl Stepper {
         membrane.v = self.reset + input;
     }
 
-    /// Half a step of drift, the step's noise, half a step of drift: second order in the step. The drift part
-    /// is integrated by Runge-Kutta with as many substeps as its slope asks for, since it explodes at a
-    /// spike.
+    /// Applies half a step of drift, the noise of the step, and another half step of drift, which is of
+    /// second order in the step. The drift is integrated by Runge-Kutta with as many substeps as its slope
+    /// requires, since it diverges at a spike.
     fn nonlinear(&self, membrane: &mut Membrane, noise: f64, uniform: f64) -> f64 {
         let half = 0.5 * self.dt;
         let mut spikes = self.fall(membrane, 0.0);
@@ -210,7 +212,8 @@ impl Stepper {
         spikes + self.fall(membrane, half)
     }
 
-    /// Follows `dv/dt = f(v) + mu` for half a step, from `offset` into the step; gives the number of spikes.
+    /// Integrates `dv/dt = f(v) + mu` for half a step, from the time `offset` within
+    /// the step; returns the number of spikes.
     fn fall(&self, membrane: &mut Membrane, offset: f64) -> f64 {
         let rate = |v: f64| self.drift.value(v) + self.drive.mu();
         let end = offset + 0.5 * self.dt;

@@ -1,18 +1,18 @@
 //! Any `f(v)`: rate, spectrum and response by integrating the Fokker-Planck equation down from the threshold
 //! (Richardson, Phys. Rev. E 76, 021919, 2007).
 //!
-//! At the threshold the density is 0 and the flux is the rate. Going down, density `P` and flux `J` obey
-//! `dP/dv = (F P - J)/D`, `dJ/dv = i omega P` with `F = f(v) + mu`, and a spike's probability comes back at
-//! the reset. Solutions are linear in what is not yet known (the rate, the response), which the condition `J
-//! = 0` at the lower end then fixes. A cell of the grid is solved exactly for its mean `F` and mean `J`, so
-//! the strong drift of a spike is no trouble; the error is of second order in the cells, and one
-//! extrapolation from two grids makes it of fourth order.
+//! At the threshold the density is 0 and the flux is the rate. Below it, density `P` and flux `J` obey
+//! `dP/dv = (F P - J)/D` and `dJ/dv = i omega P` with `F = f(v) + mu`, and the flux through the threshold
+//! re-enters at the reset. Solutions are linear in the unknowns (the rate, the response), which the condition
+//! `J = 0` at the lower end then determines. Each cell of the grid is solved exactly for its mean `F` and
+//! mean `J`, so the strong drift of a spike causes no difficulty. The error is of second order in the width
+//! of the cells, and one extrapolation from two grids makes it of fourth order.
 
 use crate::drive::{Drive, ParameterError, check_omega, require};
 use crate::response::Response;
 use num_complex::Complex64;
 
-/// Cells of the coarse grid, at least and at most.
+/// Smallest and largest number of cells in the coarse grid.
 const CELLS: (f64, f64) = (4096.0, 131_072.0);
 /// Below this rate the neuron counts as silent.
 const SILENT: f64 = 1e-200;
@@ -25,13 +25,13 @@ pub struct ThresholdIntegration {
     log_rate: f64,
     cv: f64,
     gain: f64,
-    /// Frequency below which everything has its zero-frequency value to about a millionth.
+    /// Frequency below which all results have their zero-frequency values to about 1e-6.
     lowest: f64,
     grids: [Grid; 2],
 }
 
-/// One cell, from its upper end down, with `z = -F h/D`: `P` below is `e^z P + (h/D) phi1 J`, and the mean of
-/// `P` over the cell `phi1 P + (h/D) phi2 J`.
+/// One cell, solved from its upper end downwards, with `z = -F h/D`: `P` at the lower end is
+/// `e^z P + (h/D) phi1 J`, and the mean of `P` over the cell is `phi1 P + (h/D) phi2 J`.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     grow: f64,
@@ -43,7 +43,7 @@ struct Cell {
 
 #[derive(Debug, Clone)]
 struct Grid {
-    /// Cells from the threshold down.
+    /// Cells, from the threshold downwards.
     cells: Vec<Cell>,
     /// Number of cells above the reset, and the widths above and below it.
     above: usize,
@@ -141,13 +141,14 @@ impl ThresholdIntegration {
     }
 }
 
-/// From errors of second order on two grids, one twice as fine, to one of fourth order.
+/// Combines results on two grids, one twice as fine, whose errors are of second order,
+/// into one whose error is of fourth order.
 fn extrapolate(coarse: f64, fine: f64) -> f64 {
     fine + (fine - coarse) / 3.0
 }
 
-/// A place so far below the reset that the density there is `e^{-45}` of what it was: where the drift, all
-/// upwards on the way, has worked against that much noise.
+/// Finds a potential so far below the reset that the density there is `e^{-45}` of its largest value below
+/// the reset: the integral of `F/D` in between exceeds 45.
 fn lower_end(force: &impl Fn(f64) -> f64, d: f64, threshold: f64, reset: f64) -> Result<f64, ParameterError> {
     let mut v = reset;
     let mut exponent = 0.0;
@@ -164,9 +165,8 @@ fn lower_end(force: &impl Fn(f64) -> f64, d: f64, threshold: f64, reset: f64) ->
 }
 
 impl Grid {
-    /// The grid and its stationary state: flux 1 from threshold to reset, none below, and the density's
-    /// integral is
-    /// `1/r0 - tau_r`.
+    /// Computes the grid and its stationary state. The flux is 1 from threshold to reset and 0 below, and the
+    /// integral of the density is `1/r0 - tau_r`.
     fn new(force: &impl Fn(f64) -> f64, drive: &Drive, ends: [f64; 3], n: usize) -> Self {
         let [threshold, reset, bottom] = ends;
         let d = drive.d();
@@ -183,7 +183,7 @@ impl Grid {
             })
             .collect();
 
-        // Density and integral may exceed the largest number; both are kept as multiples of e^{scale}.
+        // Density and integral may exceed the largest number, so both are stored as multiples of e^{scale}.
         let (mut density, mut integral, mut scale) = (0.0, 0.0, 0.0f64);
         for (i, cell) in cells.iter_mut().enumerate() {
             let h = widths[usize::from(i >= above)];
@@ -206,8 +206,8 @@ impl Grid {
         Grid { cells, above, widths, d, rate, log_rate }
     }
 
-    /// Integrates three solutions down: `out`, with flux 1 leaving at the threshold; `back`, with flux 1
-    /// coming in at the reset; `moved`, driven by the stationary density through a modulation of `mu`.
+    /// Integrates three solutions downwards: `out`, with flux 1 leaving at the threshold; `back`, with flux 1
+    /// entering at the reset; and `moved`, which a modulation of `mu` drives through the stationary density.
     fn solve(&self, omega: f64, delay: Complex64) -> Solved {
         let zero = Complex64::new(0.0, 0.0);
         let one = Complex64::new(1.0, 0.0);
@@ -225,7 +225,7 @@ impl Grid {
             if i >= self.above {
                 pass.through(&mut back, 0.0);
             }
-            // Only ratios count, and the density of a well below a barrier can be enormous.
+            // Only ratios matter, and the density in a potential well below a barrier can be extremely large.
             if out.0.l1_norm() > 1e250 {
                 for z in [&mut out.0, &mut out.1, &mut back.0, &mut back.1, &mut moved.0, &mut moved.1] {
                     *z *= 1e-100;
@@ -237,9 +237,8 @@ impl Grid {
     }
 }
 
-/// One cell at one frequency: `J` falls by `i omega h` times the cell's mean `P`, and the mean of `J`, which
-/// drives
-/// `P`, is half-way.
+/// One cell at one frequency: `J` falls by `i omega h` times the cell's mean `P`, and the mean of `J`,
+/// which drives `P`, is the value half-way.
 struct Pass<'a> {
     cell: &'a Cell,
     turn: f64,
@@ -255,8 +254,8 @@ impl<'a> Pass<'a> {
         Pass { cell, turn, ratio, implicit: Complex64::new(1.0, -c) / (1.0 + c * c) }
     }
 
-    /// Takes `(P, J)` from the cell's upper to its lower end; `source` is the density that a modulation of
-    /// the drift moves.
+    /// Integrates `(P, J)` from the cell's upper to its lower end; `source` is the density on
+    /// which a modulation of the drift acts.
     #[inline]
     fn through(&self, (p, j): &mut (Complex64, Complex64), source: f64) {
         let Cell { grow, phi1, phi2, .. } = *self.cell;

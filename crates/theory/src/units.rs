@@ -1,8 +1,8 @@
-//! From ohm, farad and ampere to `mu` and `D`, and back to hertz.
+//! Conversion of ohm, farad and ampere to `mu` and `D`, and of results to hertz.
 //!
-//! Two neurons can only be compared on an axis they share. `omega` is measured in each neuron's own membrane
-//! time constant, so the same `omega` means different frequencies for two neurons of different leak; hertz
-//! does not.
+//! Two neurons can only be compared on a common axis. `omega` is in units of each neuron's own inverse
+//! membrane time constant, so the same `omega` means different frequencies for two neurons with
+//! different leak. Hertz means the same for both.
 
 use crate::drive::{Drive, ParameterError, require};
 use std::f64::consts::TAU;
@@ -25,7 +25,7 @@ pub struct Membrane {
     pub gap: f64,
 }
 
-/// What one unit of a dimensionless neuron is in physical units.
+/// The units of a dimensionless neuron in physical units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Seconds per unit of time: the membrane time constant, or one second for IF.
@@ -35,7 +35,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Dimensionless neurons stay as they are.
+    /// No conversion, for dimensionless neurons.
     pub const DIMENSIONLESS: Scale = Scale { time: 1.0, drive_per_current: 1.0 };
 
     /// Angular frequency of the dimensionless neuron at `f` hertz, `omega = 2 pi f time`.
@@ -84,7 +84,7 @@ impl Membrane {
         let charge = self.capacitance * self.gap;
         let scale = Scale { time: 1.0, drive_per_current: charge.recip() };
         let noise = charge.recip() / charge;
-        Ok((self.drive(self.current / charge, noise, "C V must not be that small")?, scale))
+        Ok((self.drive(self.current / charge, noise, "C V must be larger")?, scale))
     }
 
     fn check(&self) -> Result<(), ParameterError> {

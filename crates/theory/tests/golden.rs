@@ -1,4 +1,5 @@
-//! Every row of the reference values (30 digits, made by an independent program) within its tolerance.
+//! Compares the theory with reference values of 30 digits from an independent
+//! program, each row within its tolerance.
 
 use leaklab_theory::{Complex64, Drive, Integrator, Lif, Response};
 use serde_json::Value;
@@ -18,7 +19,7 @@ fn number(row: &Value, key: &str) -> f64 {
     }
 }
 
-/// Compares and gives the largest error in units of the row's tolerance.
+/// Compares and returns the largest error in units of the row's tolerance.
 fn compare(row: &Value, pairs: &[(&str, Complex64, Complex64)]) -> f64 {
     let tolerance = row.get("rtol").and_then(Value::as_f64).unwrap_or(1e-12);
     let mut worst = 0f64;

@@ -1,4 +1,4 @@
-//! What must hold for every neuron, over random parameters.
+//! Properties that must hold for every neuron, tested with random parameters.
 
 use leaklab_theory::units::Membrane;
 use leaklab_theory::{Drive, Integrator, Lif, Response};
@@ -14,7 +14,8 @@ fn assert_sane(response: Response, what: &str) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Distances from threshold up to 37, noise over eight decades, frequencies over twelve.
+    /// The parameters include distances from the threshold up to 37, and cover eight
+    /// decades of noise and twelve of frequency.
     #[test]
     fn lif_coherence_is_between_zero_and_one(
         distance in -36.9f64..300.0, log_d in -5.0f64..3.0, log_omega in -6.0f64..6.5, tau_r in 0.0f64..2.0
@@ -37,8 +38,8 @@ proptest! {
         assert_sane(response, &format!("{drive:?} omega 1e{log_omega}"));
     }
 
-    /// Beyond 37 the answer is defined: rate and coherence 0, a finite logarithm that falls with the
-    /// distance.
+    /// Beyond a distance of 37, rate and coherence are 0, and the logarithm of the rate
+    /// is finite and falls with the distance.
     #[test]
     fn silence_has_a_log_rate(distance in 37.0f64..1e6, log_d in -5.0f64..3.0) {
         let d = 10f64.powf(log_d);
@@ -69,8 +70,8 @@ proptest! {
         }
     }
 
-    /// C is continuous to its zero-frequency value, `2 D (dr0/dmu)^2 / (r0 CV^2)`: even in omega, so the
-    /// difference falls with the square.
+    /// C is continuous down to its zero-frequency value, `2 D (dr0/dmu)^2 / (r0 CV^2)`. It is even in omega,
+    /// so the difference falls with the square of omega.
     #[test]
     fn continuous_to_zero(distance in -8.0f64..40.0, log_d in -2.0f64..2.0) {
         let d = 10f64.powf(log_d);
@@ -112,8 +113,8 @@ proptest! {
         for quantity in 0..3 {
             let [first, second, third] = [0, 1, 2].map(|k| errors[k][quantity]);
             prop_assert!(first.abs() < 0.1, "{errors:?}");
-            // Ten times the resistance, a tenth of the error; where the leading term happens to vanish the
-            // next one, of order 1/R^2, is left.
+            // Ten times the resistance gives a tenth of the error. Where the leading term happens to vanish,
+            // the next one, of order 1/R^2, remains.
             prop_assert!((second * 10.0 - first).abs() < 0.1 * first.abs() + 1e-5, "{errors:?}");
             prop_assert!((third * 10.0 - second).abs() < 0.1 * second.abs() + 1e-7, "{errors:?}");
         }

@@ -1,4 +1,4 @@
-//! Simulation and theory, which share no formula, agree within the simulation's own error.
+//! Simulation and theory, which share no formula, agree within the statistical error of the simulation.
 
 use leaklab_theory::neuron::{Neuron, Shape};
 use leaklab_theory::simulate::{Settings, simulate};
@@ -13,10 +13,9 @@ fn omegas(from: f64, to: f64, n: usize) -> Vec<f64> {
 const SEEDS: u64 = 4;
 
 /// Chi-squared per point of coherence and of power spectrum, over all frequencies and seeds. Bins of a Hann
-/// window are independent (their estimates correlate by 1/36 or less) when they are at least two apart, which
-/// the grid below keeps; so the sum over n points has mean n and variance 2n, and four standard deviations
-/// either way are
-/// `1 +- 4 sqrt(2/n)`: 0.5 for 128 points.
+/// window are independent (their estimates have a correlation of 1/36 or less) if their distance is at least
+/// two, as in the grid below. The sum over n points then has mean n and variance 2n, and the bounds are four
+/// standard deviations, `1 +- 4 sqrt(2/n)`, which is 0.5 either way for 128 points.
 fn check(model: Model, drive: Drive, segments: usize, seed: u64) {
     let neuron = Neuron::new(model, drive, Shape::default()).unwrap();
     let (mut points, mut inside) = (0, 0);
@@ -28,11 +27,11 @@ fn check(model: Model, drive: Drive, segments: usize, seed: u64) {
         let mut last = 0.0;
         wanted.retain(|omega| {
             let bin = (omega / resolution).round();
-            let apart = bin >= last + 2.0;
-            if apart {
+            let independent = bin >= last + 2.0;
+            if independent {
                 last = bin;
             }
-            apart
+            independent
         });
         let estimate = simulate(&neuron, &wanted, &settings).unwrap();
         assert!(estimate.points.len() >= 20, "{} frequencies", estimate.points.len());
@@ -46,13 +45,13 @@ fn check(model: Model, drive: Drive, segments: usize, seed: u64) {
         }
         rate += (estimate.rate - neuron.rate()) / estimate.rate_error.unwrap() / (SEEDS as f64).sqrt();
         let cv = estimate.cv.unwrap();
-        assert!((cv / neuron.cv() - 1.0).abs() < 0.03, "CV {cv} against {}", neuron.cv());
+        assert!((cv / neuron.cv() - 1.0).abs() < 0.03, "CV {cv}, not {}", neuron.cv());
     }
     let n = points as f64;
     let (coherence, spectrum) = (coherence / n, spectrum / n);
     println!(
-        "{} mu {} D {} tau_r {}: {points} points, chi-squared per point {coherence:.2} (coherence) {spectrum:.2} \
-         (spectrum), {inside} in their band, rate {rate:+.1} standard errors off",
+        "{} mu {} D {} tau_r {}: {points} points, chi-squared per point {coherence:.2} (coherence) \
+         {spectrum:.2} (spectrum), {inside} in their interval, rate {rate:+.1} standard errors off",
         model.name(),
         drive.mu(),
         drive.d(),
@@ -62,8 +61,8 @@ fn check(model: Model, drive: Drive, segments: usize, seed: u64) {
     assert!((coherence - 1.0).abs() < bound, "coherence: chi-squared per point {coherence}, bound {bound}");
     assert!((spectrum - 1.0).abs() < bound, "spectrum: chi-squared per point {spectrum}, bound {bound}");
     assert!(rate.abs() < 4.5, "rate {rate} standard errors off");
-    // 95 % bands: four standard deviations of a binomial count.
-    assert!(inside as f64 > 0.95 * n - 4.0 * (0.0475 * n).sqrt(), "{inside} of {points} in their band");
+    // 95 % intervals: the bound is four standard deviations of a binomial count.
+    assert!(inside as f64 > 0.95 * n - 4.0 * (0.0475 * n).sqrt(), "{inside} of {points} in their interval");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Threshold integration against what is known exactly: the LIF and IF neurons, and limits of the nonlinear
-//! ones.
+//! Compares threshold integration with what is known exactly: the LIF and IF
+//! neurons, and limits of the nonlinear neurons.
 
 use leaklab_theory::neuron::{Neuron, Shape};
 use leaklab_theory::threshold::ThresholdIntegration;

@@ -1,5 +1,5 @@
-//! One task of a study that a batch system spreads over machines: a single run (`--run K`), or the comparison
-//! when all are done (`--compare`).
+//! One task of a study that a batch system distributes over machines: a single run (`--run K`), or the
+//! comparison when all are done (`--compare`).
 
 use super::{Arguments, object, refused};
 use crate::Outcome;
@@ -13,7 +13,7 @@ use leaklab_record::StudyFolder;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Seconds between two lines while another process is waited for.
+/// Seconds between two lines while this process waits for another one.
 const LINE_SECONDS: u64 = 20;
 
 /// Shows the events of a single run, or of a comparison.
@@ -46,7 +46,7 @@ impl Shown {
                 }
             }
             Event::NoMechanism(error) => {
-                eprintln!("warning: where robustness comes from is not asked: {error}");
+                eprintln!("warning: where robustness comes from is not measured: {error}");
             }
             Event::Run { stage: Stage::Trained(_) | Stage::Analysed, .. }
             | Event::Theory
@@ -55,7 +55,7 @@ impl Shown {
     }
 }
 
-/// Does one run.
+/// Executes one run.
 pub fn run(
     arguments: &Arguments,
     config: &StudyConfig,
@@ -79,11 +79,11 @@ pub fn run(
     Ok(())
 }
 
-/// Compares what is done and writes the page.
+/// Compares the runs that are done and writes the page.
 pub fn compare(arguments: &Arguments, config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Outcome {
     let begun = Instant::now();
     let shown = Shown::new(arguments);
-    let interrupt = Interrupt::listen("finishing the images under way; finished passes are kept");
+    let interrupt = Interrupt::listen("finishing the current images; finished passes are stored");
     let watcher = |event: &Event| {
         shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).show(event);
         if interrupt.asked() { Control::Stop } else { Control::Continue }

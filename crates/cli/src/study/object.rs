@@ -1,5 +1,5 @@
-//! A study for programs: its plan, and what came of it, as JSON. Numbers are read from the study's own files,
-//! so a program is told what the page shows.
+//! A study for programs: its plan and its results, as JSON. Numbers are read from the study's own files, so
+//! they are those of the page.
 
 use leaklab_lab::config::{RunConfig, StudyConfig};
 use leaklab_lab::study::Plan;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the study has to do.
+/// The plan.
 pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
     let base = &plan.config.base;
     let configs = plan.config.runs();
@@ -31,7 +31,7 @@ pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
     })
 }
 
-/// What came of it.
+/// The results.
 pub fn done(
     config: &StudyConfig,
     folder: &StudyFolder,
@@ -52,7 +52,7 @@ pub fn done(
     }))
 }
 
-/// What came of a run.
+/// The results of a run.
 pub fn run_of(config: &RunConfig, folder: &StudyFolder) -> Result<Value, RecordError> {
     let epochs = metrics::read(&folder.run(&config.key()).metrics())?;
     let last = epochs.last();
@@ -71,7 +71,7 @@ fn run(config: &RunConfig, folder: &StudyFolder, epochs: u64) -> Value {
     })
 }
 
-/// The rows of a table: a list of objects with the table's own columns.
+/// The rows of a table, as a list of objects whose keys are the table's columns.
 fn objects<R: Row>(folder: &Path) -> Result<Vec<Value>, TableError> {
     let rows = Rows::<R>::read(folder)?.map_or_else(Vec::new, |table| table.rows);
     let object = |row: &R| {

@@ -1,4 +1,4 @@
-//! How far a study has come: one bar over everything on a terminal, a line now and then elsewhere.
+//! Progress of a study: one bar for all the work on a terminal, otherwise a line every few seconds.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use leaklab_lab::study::{Event, Plan, RunState, Stage};
@@ -7,15 +7,15 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Seconds between two lines where there is no terminal.
+/// Seconds between two lines without a terminal.
 const LINE_SECONDS: u64 = 20;
 
-/// Shows a study's events; several runs may report at once.
+/// Shows a study's events; several runs may report at the same time.
 pub struct Progress {
-    /// Of each run: epochs planned, and planned processor seconds of an epoch and of the analyses.
+    /// For each run: planned epochs, and planned processor seconds of an epoch and of the analyses.
     planned: Vec<(u64, f64, f64)>,
     mechanism_seconds: f64,
-    /// Planned seconds that were already done when this process began.
+    /// Planned seconds of the work that was already done when this process began.
     before: f64,
     total: f64,
     begun: Instant,
@@ -24,16 +24,17 @@ pub struct Progress {
 }
 
 struct State {
-    /// Of each run: epochs trained, with the fraction of the one under way, and the fraction of its analyses.
+    /// For each run: trained epochs, with the fraction of the current one, and the finished fraction of its
+    /// analyses.
     runs: Vec<(f64, f64)>,
-    /// Fraction of the question where robustness comes from.
+    /// Finished fraction of the analysis where robustness comes from.
     mechanism: f64,
     bar: Option<ProgressBar>,
-    said: Instant,
+    printed: Instant,
 }
 
 impl Progress {
-    /// Nothing done yet but what the plan found.
+    /// Progress at the beginning: what the plan found to be done already.
     pub fn new(plan: &Plan, quiet: bool) -> Self {
         let analysed = |run: &RunState| if run.complete { 1.0 } else { 0.0 };
         let runs: Vec<(f64, f64)> = plan.runs.iter().map(|run| (run.epochs as f64, analysed(run))).collect();
@@ -57,7 +58,7 @@ impl Progress {
             total: before + to_do,
             begun: Instant::now(),
             quiet,
-            state: Mutex::new(State { runs, mechanism: 0.0, bar, said: Instant::now() }),
+            state: Mutex::new(State { runs, mechanism: 0.0, bar, printed: Instant::now() }),
         }
     }
 
@@ -72,7 +73,8 @@ impl Progress {
                     .advance(&mut state, &format!("where robustness comes from: {}", advance.stimulus));
             }
             Event::NoMechanism(error) => {
-                return self.say(&mut state, &format!("where robustness comes from is not asked: {error}"));
+                return self
+                    .print(&mut state, &format!("where robustness comes from is not measured: {error}"));
             }
             Event::Waiting { what, holder } => {
                 return self.advance(&mut state, &format!("waiting for {what}: {holder}"));
@@ -97,7 +99,7 @@ impl Progress {
                 state.runs[*index].0 = self.planned[*index].0 as f64;
                 let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy = last.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
-                self.say(&mut state, &format!("{name}: {} epochs trained{accuracy}", summary.epochs));
+                self.print(&mut state, &format!("{name}: {} epochs trained{accuracy}", summary.epochs));
             }
             Stage::Analysing(advance) => {
                 state.runs[*index].1 = advance.done as f64 / advance.total.max(1) as f64;
@@ -122,20 +124,20 @@ impl Progress {
                 bar.set_position((1000.0 * fraction) as u64);
                 bar.set_message(format!("{doing}{to_go}"));
             }
-            None if state.said.elapsed() > Duration::from_secs(LINE_SECONDS) => {
-                self.say(state, &format!("{:.0} % done{to_go}; {doing}", 100.0 * fraction));
+            None if state.printed.elapsed() > Duration::from_secs(LINE_SECONDS) => {
+                self.print(state, &format!("{:.0} % done{to_go}; {doing}", 100.0 * fraction));
             }
             None => {}
         }
     }
 
-    /// Prints a line, clear of the bar.
+    /// Prints a line without disturbing the bar.
     pub fn line(&self, text: &str) {
-        self.say(&mut self.state(), text);
+        self.print(&mut self.state(), text);
     }
 
-    fn say(&self, state: &mut State, text: &str) {
-        state.said = Instant::now();
+    fn print(&self, state: &mut State, text: &str) {
+        state.printed = Instant::now();
         match &state.bar {
             _ if self.quiet => {}
             Some(bar) => bar.suspend(|| println!("{text}")),
@@ -143,7 +145,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = self.state().bar.take() {
             bar.finish_and_clear();
@@ -155,7 +157,7 @@ impl Progress {
     }
 }
 
-/// Planned processor seconds of what is done.
+/// Planned processor seconds of the work that is done.
 fn done_of(runs: &[(f64, f64)], planned: &[(u64, f64, f64)]) -> f64 {
     runs.iter().zip(planned).map(|(done, (_, epoch, analyses))| done.0 * epoch + done.1 * analyses).sum()
 }

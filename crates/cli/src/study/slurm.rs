@@ -1,9 +1,9 @@
-//! A study as jobs of Slurm: an array of runs, and a job that compares them when all have ended.
+//! A study as Slurm jobs: an array of runs, and a job that compares them when all have ended.
 //!
-//! The scripts are short and meant to be read and edited. They hold no state: a task does whatever its run
-//! still needs, so it may be killed, preempted and put back into the queue at any moment. Shortly before its
-//! time is over Slurm signals a task, which then writes a checkpoint and exits with code 75; its script puts
-//! it back into the queue.
+//! The scripts are short and meant to be read and edited. They contain no state: a task does whatever its run
+//! still needs, so it may be killed, preempted and queued again at any time. Shortly before a task's time is
+//! over, Slurm sends it a signal. The task then writes a checkpoint and exits with code 75, and its script
+//! queues it again.
 
 use super::progress::duration;
 use crate::{STOPPED, usage};
@@ -15,30 +15,30 @@ use std::process::Command;
 /// Seconds of warning before a task's time is over: enough for a batch, an evaluation and a checkpoint.
 const WARNING: u64 = 120;
 
-/// How a study is to be run by Slurm.
+/// Flags for running a study with Slurm.
 #[derive(clap::Args)]
 pub struct Flags {
     /// Submit the study to Slurm: an array of its runs, and a job that compares them.
-    #[arg(long, conflicts_with_all = ["dry_run", "watch", "compare", "status", "run"])]
+    #[arg(long, group = "submission", conflicts_with_all = ["dry_run", "watch", "compare", "status", "run"])]
     pub slurm: bool,
-    /// Write the scripts that --slurm would submit, and stop.
-    #[arg(long, conflicts_with_all = ["slurm", "dry_run", "watch", "compare", "status", "run"])]
+    /// Write the scripts that --slurm would submit, and exit.
+    #[arg(long, group = "submission", conflicts_with_all = ["slurm", "dry_run", "watch", "compare", "status", "run"])]
     pub slurm_script: bool,
     /// Slurm partition.
-    #[arg(long, value_name = "P", value_parser = line)]
+    #[arg(long, value_name = "P", value_parser = line, requires = "submission")]
     partition: Option<String>,
-    /// Time limit of a task, as Slurm writes it, such as 90 (minutes), 8:00:00 or 1-12; from the plan if not
-    /// set. A task that needs longer is queued again and continues.
-    #[arg(long, value_name = "T", value_parser = time)]
+    /// Time limit of a task in Slurm's notation, such as 90 (minutes), 8:00:00 or 1-12; from the plan if not
+    /// given. A task that needs longer is queued again and continues.
+    #[arg(long, value_name = "T", value_parser = time, requires = "submission")]
     time: Option<u64>,
-    /// Cores of a task; from the plan if not set.
-    #[arg(long, value_name = "N", value_parser = crate::flags::threads)]
+    /// Cores per task; from the plan if not given.
+    #[arg(long, value_name = "N", value_parser = crate::flags::threads, requires = "submission")]
     cpus: Option<usize>,
-    /// Tasks at a time; as many as Slurm allows if not set.
-    #[arg(long, value_name = "N", value_parser = crate::flags::threads)]
+    /// Largest number of tasks at a time; as many as Slurm allows if not given.
+    #[arg(long, value_name = "N", value_parser = crate::flags::threads, requires = "submission")]
     at_a_time: Option<usize>,
     /// Further options of sbatch, such as "--account=lab --qos=long".
-    #[arg(long, value_name = "OPTIONS", value_parser = line, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = line, allow_hyphen_values = true, requires = "submission")]
     extra: Option<String>,
 }
 
@@ -48,12 +48,12 @@ fn line(text: &str) -> Result<String, String> {
     if fits { Ok(text.trim().to_owned()) } else { Err("one line of text is expected".to_owned()) }
 }
 
-/// A time limit as Slurm writes it, in seconds.
+/// Reads a time limit in Slurm's notation; returns seconds.
 fn time(text: &str) -> Result<u64, String> {
     let refused = || {
         format!(
-            "`{text}` is no time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours, \
-                 days-hours:minutes or days-hours:minutes:seconds is expected"
+            "`{text}` is not a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours, \
+             days-hours:minutes or days-hours:minutes:seconds is expected"
         )
     };
     let (days, rest) = match text.split_once('-') {
@@ -74,13 +74,13 @@ fn time(text: &str) -> Result<u64, String> {
     seconds.filter(|seconds| (60..=365 * 86_400).contains(seconds)).ok_or_else(refused)
 }
 
-/// Seconds as Slurm writes them, whole minutes.
+/// Seconds in Slurm's notation, rounded up to whole minutes.
 fn time_text(seconds: u64) -> String {
     let minutes = seconds.div_ceil(60);
     format!("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60)
 }
 
-/// What the scripts need to know.
+/// The contents of the scripts.
 pub struct Job<'a> {
     /// The flags.
     pub flags: &'a Flags,
@@ -88,7 +88,7 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// The study's folder, an absolute path.
     pub folder: &'a StudyFolder,
-    /// The command that does a task, without what task it is.
+    /// The command of a task, without the flag that selects the task.
     pub command: &'a [String],
 }
 
@@ -121,7 +121,7 @@ impl Job<'_> {
         Ok(Scripts { runs, compare })
     }
 
-    /// Submits the scripts; gives what Slurm calls the jobs.
+    /// Submits the scripts; returns Slurm's job ids.
     pub fn submit(&self, scripts: &Scripts) -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let mut jobs = Vec::new();
         let mut dependency = None;
@@ -141,7 +141,7 @@ impl Job<'_> {
             "# The runs of the study {name}, one task each. Written by leaklab; edit as you like, then:\n\
              #     sbatch {path}\n\
              # A run takes about {run} on {cpus} cores like those of the machine that planned it. All runs\n\
-             # together leave about {megabytes} MB in {folder}.\n\
+             # together need about {megabytes} MB in {folder}.\n\
              #SBATCH --array={indices}{throttle}\n\
              #SBATCH --output={logs}/run-%a.log\n",
             name = self.plan.config.name.escape_default(),
@@ -154,7 +154,7 @@ impl Job<'_> {
             logs = self.folder.path().join("slurm").display(),
         );
         let task = ["--run".into(), "\"$SLURM_ARRAY_TASK_ID\"".into()];
-        // The last task of an array has the array's own number for its own: this name is one task's only.
+        // The last task of an array has the array's id as its own job id; this name identifies one task only.
         self.script(&head, limit, needs, &task, "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}")
     }
 
@@ -162,8 +162,8 @@ impl Job<'_> {
         let limit = self.flags.time.unwrap_or(needs.compare_limit).max(needs.compare_limit);
         let head = format!(
             "# The comparison and the page of the study {name}. Written by leaklab; edit as you like, then,\n\
-             # with the number of the job of the runs:\n\
-             #     sbatch --dependency=afterany:NUMBER {path}\n\
+             # with the job id of the runs:\n\
+             #     sbatch --dependency=afterany:ID {path}\n\
              #SBATCH --output={logs}/compare.log\n",
             name = self.plan.config.name.escape_default(),
             path = self.folder.path().join("slurm/compare.sh").display(),
@@ -194,11 +194,11 @@ impl Job<'_> {
             "#!/bin/bash\n{head}{options}\n\
              {command} --threads \"$SLURM_CPUS_PER_TASK\" &\n\
              task=$!\n\
-             # Slurm's warning is passed on; the task then writes a checkpoint and leaves with code {STOPPED}.\n\
+             # Slurm's warning is passed on; the task then writes a checkpoint and exits with {STOPPED}.\n\
              trap 'warned=1; kill -USR1 \"$task\" 2>/dev/null' USR1 TERM\n\
              warned=1\n\
              while [ \"$warned\" = 1 ]; do warned=0; wait \"$task\"; code=$?; done\n\
-             # 138: the warning came before the task could listen to it.\n\
+             # 138: the warning came before the task could handle it.\n\
              case $code in {STOPPED} | 138) scontrol requeue \"{job}\" ;; esac\n\
              exit \"$code\"\n",
             command = command.join(" "),
@@ -206,7 +206,7 @@ impl Job<'_> {
     }
 }
 
-/// Numbers as Slurm writes an array, such as 0-3,7.
+/// Numbers in Slurm's notation of an array, such as 0-3,7.
 fn ranges(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
@@ -221,7 +221,7 @@ fn ranges(numbers: &[usize]) -> String {
     ranges.into_iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// A word as the shell reads it back.
+/// A word, quoted for the shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,/:+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -234,18 +234,18 @@ fn write(path: &Path, text: &str) -> Result<(), RecordError> {
     atomic::write(path, text.as_bytes()).map_err(RecordError::io(path, "cannot be written"))
 }
 
-/// Submits a script; gives the job's number.
+/// Submits a script; returns the job id.
 fn sbatch(options: &[String], script: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let done = Command::new("sbatch").arg("--parsable").args(options).arg(script).output();
     let done =
         done.map_err(|e| format!("sbatch cannot be started: {e}; is this machine part of a Slurm cluster?"))?;
     if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        return Err(format!("sbatch refuses {}: {}", script.display(), said.trim()).into());
+        let message = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("sbatch refuses {}: {}", script.display(), message.trim()).into());
     }
-    let said = String::from_utf8_lossy(&done.stdout);
-    // On a federation the cluster's name follows.
-    Ok(said.trim().split(';').next().unwrap_or_default().to_owned())
+    let reply = String::from_utf8_lossy(&done.stdout);
+    // In a federation, the cluster's name follows the id.
+    Ok(reply.trim().split(';').next().unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]

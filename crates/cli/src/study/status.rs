@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The words of all states, in the order in which they are counted.
 const WORDS: [&str; 5] = ["done", "running", "failed", "stopped", "missing"];
 
-/// Prints where a study stands.
+/// Prints the status of a study.
 pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outcome {
     let status = Status::read(config, folder).map_err(refused)?;
     if as_json {
@@ -49,7 +49,7 @@ pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outco
         }
         Some(_) => println!("  all runs are done"),
         None => println!(
-            "  time to go: unknown until a run has trained an epoch; --dry-run measures and estimates"
+            "  time to go: unknown until a run has trained an epoch; --dry-run measures and estimates it"
         ),
     }
     if folder.page().is_file() {
@@ -58,7 +58,7 @@ pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outco
     Ok(())
 }
 
-/// What else there is to say of a run.
+/// Details of a run's state.
 fn details(run: &RunStatus) -> String {
     let to_go = match run.seconds_to_go {
         Some(seconds) if seconds > 0.0 => format!(", about {} to go", duration(seconds)),
@@ -67,7 +67,7 @@ fn details(run: &RunStatus) -> String {
     match &run.state {
         State::Running(holder) => format!("{to_go}; {holder}"),
         State::Failed(reason) => format!("; {reason}"),
-        State::Stopped => format!("{to_go}; nobody works at it"),
+        State::Stopped => format!("{to_go}; no process works on it"),
         State::Done | State::Missing => String::new(),
     }
 }

@@ -1,5 +1,5 @@
-//! `leaklab theory figure`: the paper's Fig. 2, on its own axis and on a common one, with what holds on
-//! which.
+//! `leaklab theory figure`: the paper's Fig. 2, on its own axis and on a common one, and what holds on which
+//! axis.
 
 use super::FigureArguments;
 use crate::{Outcome, usage};
@@ -9,11 +9,11 @@ use leaklab_report::html::Html;
 use leaklab_report::page::{Page, render};
 use leaklab_report::study::coherence;
 
-/// Works out the tables, draws them and writes the page.
+/// Computes the tables, draws them and writes the page.
 pub fn write(arguments: &FigureArguments) -> Outcome {
     if arguments.segments == 1 {
         return Err(usage(
-            "--segments 1: one segment has no error bar; give at least 2, or 0 for no simulation",
+            "--segments 1: one segment has no interval; give at least 2, or 0 for no simulation",
         ));
     }
     let simulation =
@@ -21,7 +21,7 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
     let tables = tables(simulation);
     if let Some(folder) = &arguments.tables {
         std::fs::create_dir_all(folder)
-            .map_err(|error| format!("{}: the folder cannot be made: {error}", folder.display()))?;
+            .map_err(|error| format!("{}: the folder cannot be created: {error}", folder.display()))?;
         for table in &tables {
             table.write(folder)?;
         }
@@ -33,29 +33,31 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
     let mut section = coherence::section(&curves);
     section.heading = "Theory and simulation".to_owned();
     section.text = Html::markup(
-        "<p>Coherence is 1 at a frequency where the spike train follows the input linearly and without noise, and 0 where it \
-         tells nothing about it. All neurons of a panel have the same capacitance, threshold and input current; they differ \
-         in the leak resistance R alone.</p>",
+        "<p>Coherence is 1 at a frequency where the spike train follows the input linearly and without \
+         noise, and 0 where it is not linearly related to the input. All neurons of a panel have the same \
+         capacitance, threshold and input current; they differ only in the leak resistance R.</p>",
     );
     let page = Page {
         title: "What leak does to the coherence of one neuron".to_owned(),
         eyebrow: "Theory of one neuron".to_owned(),
         lead: Html::markup(
-            "<p>The paper says that a neuron without leak passes all frequencies on and that leak cuts the high ones off. \
-             <strong>That holds on one axis only:</strong> frequency measured in each neuron's own time constant.</p>\
+            "<p>The paper states that a neuron without leak passes all frequencies and that leak removes the \
+             high ones. <strong>That holds on one axis only:</strong> frequency times each neuron's own time \
+             constant.</p>\
              <ul>\
-             <li><strong>On each neuron's own axis</strong> (left) the statement holds: without leak the time constant is so \
-             long that the whole axis is slow against the neuron's firing.</li>\
-             <li><strong>On a common axis</strong> (middle) it does not: near its firing rate the neuron without leak falls \
-             as the leaky ones do, and all end in the same kind of tail, 2&nbsp;×&nbsp;rate&nbsp;/&nbsp;ω. What leak lowers \
-             is the plateau at low frequency.</li>\
-             <li><strong>Where the input is mostly noise</strong> (right) a leaky neuron can be the more coherent one over \
-             most of the axis.</li></ul>",
+             <li><strong>On each neuron's own axis</strong> (left) the statement holds: without leak the \
+             time constant is so long that the whole axis is slow compared with the neuron's firing.</li>\
+             <li><strong>On a common axis</strong> (middle) it does not: near its firing rate the coherence \
+             of the neuron without leak falls as that of the leaky ones does, and all end in the same kind \
+             of tail, 2&nbsp;×&nbsp;rate&nbsp;/&nbsp;ω. What leak lowers is the plateau at low \
+             frequency.</li>\
+             <li><strong>If the input is mostly noise</strong> (right), a leaky neuron can be the more \
+             coherent one over most of the axis.</li></ul>",
         ),
         sections: vec![section],
         footer: Html::fill(
-            "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the Effect of Leak in \
-             Spiking Neural Networks</cite> (2020), Fig. 2.</p>",
+            "<p>Made by LeakLab {}. The paper is Chowdhury, Lee and Roy, <cite>Towards Understanding the \
+             Effect of Leak in Spiking Neural Networks</cite> (2020), Fig. 2.</p>",
             &[&env!("CARGO_PKG_VERSION")],
         ),
         refresh: None,

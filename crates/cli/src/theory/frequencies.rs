@@ -1,9 +1,9 @@
-//! Frequencies as a user writes them: a list, or a range with a number of points.
+//! Parser of frequencies: a list, or a range with a number of points.
 
-/// More points than anyone draws, and few enough to fit in memory.
+/// Largest number of points: more than any figure needs, and few enough to fit into memory.
 const MOST: usize = 1_000_000;
 
-/// Reads `0.1,1,10`, `START:STOP:N` or `START:STOP:N:log`; `flag` is the flag they were given with.
+/// Reads `0.1,1,10`, `START:STOP:N` or `START:STOP:N:log`; `flag` is the name of the flag, for messages.
 pub fn parse(flag: &str, text: &str) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
     let wrong = |reason: String| crate::usage(format!("{flag} {text}: {reason}"));
     let number = |part: &str| match part.trim().parse::<f64>() {

@@ -1,4 +1,4 @@
-//! What is asked of a neuron, as tables: theory, and the simulation's estimates beside it.
+//! Answers to questions about a neuron, as tables: the theory, and the estimates of the simulation.
 
 use super::neuron::Question;
 use crate::usage;
@@ -8,7 +8,7 @@ use leaklab_theory::information::lower_bound;
 use leaklab_theory::simulate::{Settings, simulate};
 use std::error::Error;
 
-type Made = Result<Table, Box<dyn Error>>;
+type Answer = Result<Table, Box<dyn Error>>;
 
 /// Units of a question's answers.
 struct Units {
@@ -54,7 +54,7 @@ impl Question {
         if self.physical { self.scale.per_current() } else { 1.0 }
     }
 
-    /// The simulation, at the Welch frequencies nearest to those asked for, if it was asked for.
+    /// The simulation at the Welch frequencies nearest to the requested ones, if it is requested.
     fn estimate(&self, omegas: &[f64]) -> Result<Option<Estimate>, Box<dyn Error>> {
         let Some(segments) = self.segments else { return Ok(None) };
         let above = omegas.iter().copied().filter(|&w| w > 0.0);
@@ -65,11 +65,11 @@ impl Question {
         Ok(Some(simulate(&self.neuron, omegas, &settings).map_err(usage)?))
     }
 
-    /// What a reader must know of the simulation.
+    /// What a reader must know about the simulation.
     fn note(&self, estimate: &Estimate) -> String {
         let (unit, name) = if self.physical { (self.scale.time, "s") } else { (1.0, "tau") };
         format!(
-            "Simulation: seed {}, {:.0} independent Hann segments, {:.3e} {name} in all.",
+            "Simulation: seed {}, {:.0} independent Hann segments, {:.3e} {name} in total.",
             self.seed,
             estimate.segments,
             estimate.time * unit
@@ -77,11 +77,11 @@ impl Question {
     }
 }
 
-const ROWS: &str = "Rows are at the frequencies of the simulation that are nearest to those asked for.";
+const ROWS: &str = "Rows are at the frequencies of the simulation that are nearest to the requested ones.";
 
-/// Appends a row; a number that double precision cannot hold is left out.
+/// Appends a row. A number that double precision cannot represent becomes an empty cell.
 fn push(table: &mut Table, row: Vec<Cell>) {
-    const BEYOND: &str = "A cell is empty where the number is beyond double precision.";
+    const BEYOND: &str = "A cell is empty if its number is beyond double precision.";
     let finite = |cell: &Cell| !matches!(cell, Cell::Number(x) if !x.is_finite());
     if !row.iter().all(finite) && !table.notes.iter().any(|note| note == BEYOND) {
         table.notes.push(BEYOND.to_owned());
@@ -90,12 +90,12 @@ fn push(table: &mut Table, row: Vec<Cell>) {
 }
 
 /// Rate, its logarithm, coefficient of variation, gain.
-pub fn rate(question: &Question) -> Made {
+pub fn rate(question: &Question) -> Answer {
     let units = question.units();
     let neuron = &question.neuron;
     let mut columns = vec![
         ("rate", units.rate, "Firing rate r0."),
-        ("log_rate", "", "Natural logarithm of the rate, finite also where the rate underflows to 0."),
+        ("log_rate", "", "Natural logarithm of the rate, finite even if the rate underflows to 0."),
         ("cv", "", "Coefficient of variation of the interspike interval."),
         ("gain", units.per_mean, "Slope of the rate against the mean input."),
     ];
@@ -123,7 +123,7 @@ pub fn rate(question: &Question) -> Made {
 }
 
 /// Power spectrum, cross-spectrum and susceptibility.
-pub fn spectrum(question: &Question, frequencies: &[f64]) -> Made {
+pub fn spectrum(question: &Question, frequencies: &[f64]) -> Answer {
     let units = question.units();
     let mut columns = vec![
         question.axis(),
@@ -180,7 +180,7 @@ pub fn spectrum(question: &Question, frequencies: &[f64]) -> Made {
 }
 
 /// Coherence.
-pub fn coherence(question: &Question, frequencies: &[f64]) -> Made {
+pub fn coherence(question: &Question, frequencies: &[f64]) -> Answer {
     let mut columns =
         vec![question.axis(), ("coherence", "", "Coherence of stimulus and spike train, 0 to 1.")];
     let omegas: Vec<f64> = frequencies.iter().map(|&f| question.omega(f)).collect();
@@ -188,8 +188,8 @@ pub fn coherence(question: &Question, frequencies: &[f64]) -> Made {
     if estimate.is_some() {
         columns.extend([
             ("simulated", "", "Coherence estimated from the simulation, bias removed."),
-            ("low", "", "Lower end of its 95 % confidence interval."),
-            ("high", "", "Upper end of its 95 % confidence interval."),
+            ("low", "", "Lower end of its 95 % interval."),
+            ("high", "", "Upper end of its 95 % interval."),
         ]);
     }
     let definition = format!("{}.", question.words);
@@ -217,15 +217,15 @@ pub fn coherence(question: &Question, frequencies: &[f64]) -> Made {
 }
 
 /// Lower bound of the information rate, up to each cutoff.
-pub fn information(question: &Question, cutoffs: &[f64]) -> Made {
+pub fn information(question: &Question, cutoffs: &[f64]) -> Answer {
     let units = question.units();
     let mut columns = vec![
-        ("cutoff", units.frequency, "Highest frequency of the stimulus that counts."),
+        ("cutoff", units.frequency, "Highest frequency of the stimulus that is included."),
         ("information", units.bits, "Lower bound of the information rate."),
-        ("per_spike", "bit", "The same per spike."),
+        ("per_spike", "bit", "Lower bound of the information per spike."),
     ];
     if question.segments.is_some() {
-        columns.push(("simulated", units.bits, "The same from the simulation's coherence."));
+        columns.push(("simulated", units.bits, "Lower bound from the simulation's coherence."));
     }
     let mut table = Table::new(
         "information",
@@ -253,8 +253,8 @@ pub fn information(question: &Question, cutoffs: &[f64]) -> Made {
     Ok(table)
 }
 
-/// The integral over 400 bins of a simulation by the trapezoidal rule, the coherence taken as constant below
-/// the first.
+/// The integral over 400 bins of a simulation by the trapezoidal rule. The coherence is taken as constant
+/// below the first bin.
 fn simulated_information(question: &Question, cutoff: f64) -> Result<f64, Box<dyn Error>> {
     let omegas: Vec<f64> = (1..=400).map(|k| cutoff * f64::from(k) / 400.0).collect();
     let estimate = question.estimate(&omegas)?.ok_or_else(|| usage("--simulate is needed"))?;

@@ -1,4 +1,4 @@
-//! The neuron a user asks for: its flags, checked, and its solution.
+//! The neuron given by the flags: their checks and its solution.
 
 use crate::usage;
 use clap::{Args, ValueEnum};
@@ -7,7 +7,7 @@ use leaklab_theory::units::{Membrane, Scale};
 use leaklab_theory::{Drive, Model, Neuron};
 use std::error::Error;
 
-/// The models by their flag.
+/// The models, named as in their flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ModelName {
     /// Leaky integrate-and-fire, exact
@@ -25,7 +25,7 @@ pub struct NeuronArguments {
     /// The neuron
     #[arg(long, value_enum, default_value = "lif")]
     model: ModelName,
-    /// Mean input, threshold 1 and reset 0 (dimensionless)
+    /// Mean input (dimensionless: threshold 1, reset 0)
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -33,7 +33,7 @@ pub struct NeuronArguments {
         conflicts_with = "physical"
     )]
     mu: Option<f64>,
-    /// Noise intensity, all of it stimulus
+    /// Noise intensity, if all noise is stimulus
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -44,26 +44,27 @@ pub struct NeuronArguments {
     /// Noise intensity of the stimulus, instead of --d
     #[arg(long, allow_negative_numbers = true, conflicts_with = "physical")]
     d_st: Option<f64>,
-    /// Noise intensity of the background, beside --d-st
+    /// Noise intensity of the background, in addition to --d-st
     #[arg(long, allow_negative_numbers = true, requires = "d_st")]
     d_bg: Option<f64>,
     /// Refractory time, in membrane time constants, or seconds with --physical
     #[arg(long, allow_negative_numbers = true, default_value_t = 0.0)]
     tau_r: f64,
     /// Physical units instead of --mu and --d: R=OHM,C=FARAD,I=AMPERE,D_I=AMPERE^2*SECOND,V=VOLT (threshold
-    /// minus rest), and D_bg=AMPERE^2*SECOND for background noise; the model if has no R
+    /// minus rest), and D_bg=AMPERE^2*SECOND for background noise; the model `if` needs no R
     #[arg(long, value_name = "KEY=VALUE,..")]
     physical: Option<String>,
     /// Width of the spike's onset (eif)
     #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
     delta: f64,
-    /// Where a spike is counted (eif, default 1 + 10 delta; qif, default 50)
+    /// Potential at which a spike is counted (eif, default 1 + 10 delta; qif, default 50)
     #[arg(long, allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// Where the membrane starts again (eif, default 0; qif, default -50)
+    /// Potential to which the membrane is reset (eif, default 0; qif, default -50)
     #[arg(long, allow_negative_numbers = true)]
     reset: Option<f64>,
-    /// Simulate the neuron too, and put the estimates with their 95 % intervals beside the theory
+    /// Simulate the neuron too, and print its estimates next to the theory (coherence with 95 % intervals,
+    /// rate and spectrum with standard errors)
     #[arg(long)]
     simulate: bool,
     /// Welch segments to simulate
@@ -74,7 +75,7 @@ pub struct NeuronArguments {
     seed: u64,
 }
 
-/// A neuron, what its units are, and whether to simulate it.
+/// A neuron, its units, and whether to simulate it.
 pub struct Question {
     pub neuron: Neuron,
     pub scale: Scale,
@@ -86,7 +87,7 @@ pub struct Question {
 }
 
 impl NeuronArguments {
-    /// The neuron, or one sentence on what is wrong with it.
+    /// The neuron, or an error in one sentence.
     pub fn build(&self) -> Result<Question, Box<dyn Error>> {
         let model = match self.model {
             ModelName::Lif => Model::Lif,
@@ -129,7 +130,8 @@ impl NeuronArguments {
         let neuron = Neuron::new(model, drive, shape).map_err(usage)?;
         if self.simulate && neuron.rate() < 1e-6 {
             return Err(usage(format!(
-                "a neuron that fires at {:.1e} per unit of time cannot be simulated in reasonable time; leave out --simulate",
+                "a neuron that fires at {:.1e} per unit of time cannot be simulated in reasonable time; omit \
+                 --simulate",
                 neuron.rate()
             )));
         }

@@ -1,10 +1,10 @@
-//! Driving the program as a user would: small runs, and what they leave behind.
+//! Running the program as a user would: small runs, and their results.
 #![allow(dead_code)] // each test uses a part
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// A network and data small enough to train in a blink.
+/// A network and data small enough to train within a second.
 pub const SMALL: [&str; 10] = [
     "tau=30",
     "network=1x8x8-4C3-2P-16FC-10o",
@@ -42,28 +42,28 @@ pub fn resume(run: &Path) -> Command {
     command
 }
 
-/// What the program said on standard error.
-pub fn said(output: &Output) -> String {
+/// What the program wrote to standard error.
+pub fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Runs a command that must succeed.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command.output().expect("the program starts");
-    assert!(output.status.success(), "{command:?}: {}", said(&output));
+    assert!(output.status.success(), "{command:?}: {}", message(&output));
     output
 }
 
-/// Runs a command that must exit with `code` and say each of `words`.
+/// Runs a command that must exit with `code` and print each of `words`.
 pub fn fail(command: &mut Command, code: i32, words: &[&str]) -> String {
     let output = command.output().expect("the program starts");
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {said}");
-    assert!(words.iter().all(|word| said.contains(word)), "{words:?} not in: {said}");
-    said
+    let message = message(&output);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{words:?} not in: {message}");
+    message
 }
 
-/// What a run gave: checkpoint, best weights and metrics, the clock's figures left out.
+/// The results of a run: checkpoint, best weights, metrics without times, and health notices.
 pub fn results(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<serde_json::Value>, String) {
     let read = |name: &str| std::fs::read(run.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let metrics = String::from_utf8(read("metrics.jsonl")).unwrap();
@@ -77,7 +77,7 @@ pub fn results(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<serde_json::Value>, String)
     (read("checkpoint.safetensors"), read("best.safetensors"), metrics.collect(), health)
 }
 
-/// Asserts that two runs gave the same, bit for bit.
+/// Asserts that two runs gave bit-identical results.
 pub fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (results(a), results(b));
     assert_eq!(a.2, b.2, "metrics differ");

@@ -1,4 +1,4 @@
-//! Driving `leaklab study` as a user would: a small study, and what it leaves behind.
+//! Running `leaklab study` as a user would: a small study, and its results.
 #![allow(dead_code)] // each test uses a part
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub fn leaklab(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the program says to some arguments.
+/// The program's output for some arguments.
 pub fn output(arguments: &[&str]) -> Output {
     leaklab(arguments).output().unwrap()
 }
@@ -28,7 +28,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A study file in a folder of its own.
+/// A study file in a new folder.
 pub fn small() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("small.toml");
@@ -37,7 +37,7 @@ pub fn small() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-/// Everything that must come out the same: tables, metrics without their times, the page without its line of
+/// Everything that must be reproducible: tables, metrics without their times, the page without its line of
 /// times.
 pub fn results(study: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
@@ -78,7 +78,7 @@ pub fn results(study: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// Asserts that two studies gave the same, byte for byte.
+/// Asserts that two studies gave the same results, byte for byte.
 pub fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (results(a), results(b));
     assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());

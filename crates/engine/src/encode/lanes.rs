@@ -6,10 +6,10 @@ use crate::philox::{LANES, Stream, normal_lanes, unit};
 use crate::simd::Work;
 use crate::spikes::{Shape, Spikes};
 
-/// Channels whose thresholds are held at once while walking the steps.
+/// Number of channels whose thresholds are computed once and used for all steps.
 const CHANNELS: usize = 4;
 
-/// The random numbers of a presentation.
+/// The random number streams of a presentation.
 #[derive(Clone, Copy)]
 pub(super) struct Draws {
     pub encode: Stream,
@@ -23,7 +23,7 @@ pub(super) struct Additive {
     pub setting: NoiseSetting,
 }
 
-/// A row of sixteen pixels of one channel; the ones past the image's end are 0.
+/// A row of sixteen pixels of one channel; pixels past the end of the image are 0.
 #[inline(always)]
 fn row(image: &[f32], shape: Shape, channel: usize, first: usize) -> [f32; LANES] {
     let plane = &image[channel * shape.pixels()..][..shape.pixels()];
@@ -33,16 +33,16 @@ fn row(image: &[f32], shape: Shape, channel: usize, first: usize) -> [f32; LANES
     x
 }
 
-/// All bits if `a < b`, else none, for numbers of less than 63 bits: arithmetic that stays in its lane, where
-/// a condition would become a jump.
+/// All bits set if `a < b`, otherwise none, for numbers of less than 63 bits. This arithmetic is vectorised,
+/// while a condition would become a branch.
 #[inline(always)]
 fn below(a: u64, b: u64) -> u64 {
     (a.wrapping_sub(b) as i64 >> 63) as u64
 }
 
-/// Gives four steps of independent standard normals the noise's colour and standard deviation. `last` is what
-/// the step before left: its noise, or for blue noise its normal; for the first block of steps whatever
-/// stands there is replaced.
+/// Converts four steps of independent standard normals to noise of the given colour and standard
+/// deviation. `last` holds the noise of the previous step (for blue noise, its standard normal). In the
+/// first block of steps its contents have no effect.
 #[inline(always)]
 fn colour(
     setting: NoiseSetting,
@@ -63,12 +63,12 @@ fn colour(
             }
         }
         Colour::Correlated(time) => {
-            let [keep, fresh] = Colour::recursion(time);
+            let [rho, fresh] = Colour::recursion(time);
             for step in 0..4 {
-                // The first step of all has nothing to keep.
-                let (keep, fresh) = if step_block == 0 && step == 0 { (0.0, 1.0) } else { (keep, fresh) };
+                // The very first step has no predecessor.
+                let (rho, fresh) = if step_block == 0 && step == 0 { (0.0, 1.0) } else { (rho, fresh) };
                 for lane in 0..LANES {
-                    out[step][lane] = keep * last[lane] + level * fresh * n[step][lane];
+                    out[step][lane] = rho * last[lane] + level * fresh * n[step][lane];
                 }
                 *last = out[step];
             }
@@ -97,8 +97,8 @@ fn colour(
     out
 }
 
-/// What noise adds to sixteen neurons at four steps. `last` belongs to these neurons and carries coloured noise
-/// from one block of steps to the next.
+/// The values that noise adds to sixteen neurons at four steps. `last` is the state of these neurons'
+/// coloured noise, which is passed from one block of steps to the next.
 #[inline(always)]
 fn additive(
     Additive { added, setting }: Additive,
@@ -125,7 +125,8 @@ fn additive(
     }
 }
 
-/// Values of sixteen neurons at four steps against their uniforms: 1, 0 or -1.
+/// Spikes (1, 0 or -1) of sixteen neurons at four steps: each value is
+/// compared with its uniform random number.
 #[inline(always)]
 fn fire(values: &[[f32; LANES]; 4], uniforms: &[[u64; LANES]; 4], unsigned: bool) -> [[f32; LANES]; 4] {
     let mut out = [[0.0; LANES]; 4];
@@ -140,7 +141,7 @@ fn fire(values: &[[f32; LANES]; 4], uniforms: &[[u64; LANES]; 4], unsigned: bool
     out
 }
 
-/// Spikes of +1 and -1, with noise on the pixels or lost spikes or neither.
+/// Generates spikes of +1 and -1: clean, with noise on the pixels, or with deletion of spikes.
 pub(super) struct Ternary<'a> {
     pub image: &'a [f32],
     pub shape: Shape,
@@ -171,14 +172,15 @@ impl Work for Ternary<'_> {
 }
 
 impl Ternary<'_> {
-    /// The bit of a channel's positive and negative spikes in word number `word`, 0 if it is in another.
+    /// The bits of a channel's positive and negative spikes in word number
+    /// `word`; 0 for a bit in another word.
     #[inline(always)]
     fn bits(&self, word: usize, channel: usize) -> [u64; 2] {
         [channel, self.shape.channels + channel].map(|bit| u64::from(bit / 64 == word) << (bit % 64))
     }
 
-    /// `|x| > k * 2^-24` for an integer k is `k < ceil(|x| * 2^24)`: both sides are exact in single precision,
-    /// and the comparison is one of integers.
+    /// Generates spikes without noise on the pixels. For an integer k, `|x| > k * 2^-24` is equivalent to
+    /// `k < ceil(|x| * 2^24)`. Both sides are exact in single precision, so integers can be compared.
     #[inline(always)]
     fn clean(&mut self, word: usize, first_pixel: usize, first_channel: usize) {
         let channels = CHANNELS.min(self.shape.channels - first_channel);
@@ -267,7 +269,7 @@ impl Ternary<'_> {
     }
 }
 
-/// Spikes with noise added to them.
+/// Generates spikes and adds noise to them.
 pub(super) struct Real<'a> {
     pub image: &'a [f32],
     pub shape: Shape,

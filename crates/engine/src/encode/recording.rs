@@ -1,32 +1,33 @@
-//! Recordings of an event camera as a network's input, and what an event sensor's noise does to spikes.
+//! Recordings of an event camera as input of a network, and the noises
+//! of an event sensor, which act on spikes.
 //!
-//! A recording is the input itself: there is no encoder. Its polarities are channels, and all its spikes are
-//! positive, so the kernels that read encoded images read it too. The noises here act on spikes as bits and
-//! therefore on encoded images as well, where the two signs stand for the two polarities.
+//! A recording needs no encoder: it is the input itself. Its polarities are channels, and all its spikes are
+//! positive, so the kernels for encoded images can read it. The noises in this file act on spikes as bits,
+//! and therefore also on encoded images, where the two signs stand for the two polarities.
 
 use crate::noise::{Action, Changed, NoiseSetting};
 use crate::philox::{Purpose, Stream};
 use crate::spikes::{Input, Shape, Spikes};
 
-/// What tells the two polarities of a pixel's spikes apart.
+/// What distinguishes the two polarities of a pixel's spikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polarity {
     /// The sign: encoded images, whose spikes have `2 * channels` bits.
     Sign,
-    /// The channel: recordings, which use the first `channels` bits only. The first channel is the opposite
-    /// of the last.
+    /// The channel: recordings, which use only the first `channels` bits. The first
+    /// channel is the opposite of the last.
     Channel,
 }
 
-/// Writes one presentation of a recording to `input`: `(step, neuron)` of each spike, the neurons numbered
-/// `[channel][row][column]`.
+/// Writes one presentation of a recording to `input`. The recording contains the `(step, neuron)` of each
+/// spike, with neurons numbered as `[channel][row][column]`.
 ///
-/// A pure function of its arguments; `input` is overwritten, whatever it held. Noise of level 0 changes
-/// nothing, and so do noises that do not act on events ([`crate::noise::Noise::acts_on_events`]): they are refused where
-/// settings are read.
+/// The result is a pure function of the other arguments: `input` is overwritten. Noise of level 0 changes
+/// nothing. Noises that do not act on events ([`crate::noise::Noise::acts_on_events`]) change nothing either;
+/// they are refused where settings are read.
 ///
 /// # Panics
-/// If a spike is beyond the steps or the shape.
+/// If a spike is outside of the steps or the shape.
 pub fn play(
     recording: impl Iterator<Item = (usize, usize)>,
     shape: Shape,
@@ -37,7 +38,7 @@ pub fn play(
 ) {
     let spikes = super::ternary(input, shape, steps);
     for (step, neuron) in recording {
-        assert!(step < steps && neuron < shape.neurons(), "a spike outside the recording");
+        assert!(step < steps && neuron < shape.neurons(), "a spike must be within the steps and the shape");
         spikes.set(neuron % shape.pixels(), step, neuron / shape.pixels());
     }
     if let Some(setting) = noise.filter(|setting| setting.level() > 0.0) {
@@ -51,7 +52,7 @@ pub fn play(
     }
 }
 
-/// Lets a sensor's noise act on spikes.
+/// Applies the noise of an event sensor to spikes.
 pub(super) fn disturb(
     spikes: &mut Spikes,
     shape: Shape,
@@ -75,7 +76,7 @@ pub(super) fn disturb(
     }
 }
 
-/// The bit of the other polarity.
+/// The bit of the opposite polarity.
 fn opposite(bit: usize, shape: Shape, polarity: Polarity) -> usize {
     let channels = shape.channels;
     match polarity {
@@ -84,7 +85,8 @@ fn opposite(bit: usize, shape: Shape, polarity: Polarity) -> usize {
     }
 }
 
-/// Puts another bit, or none, in place of every spike; `change` is given its step, neuron and bit.
+/// Replaces the bit of every spike by the result of `change` for its step,
+/// neuron and bit; `None` removes the spike.
 fn each_spike(spikes: &mut Spikes, shape: Shape, change: impl Fn(u32, u32, usize) -> Option<usize>) {
     let (steps, words) = (spikes.steps(), spikes.words_per_step());
     let mut before = vec![0; words];
@@ -111,7 +113,7 @@ fn each_spike(spikes: &mut Spikes, shape: Shape, change: impl Fn(u32, u32, usize
     }
 }
 
-/// Lets silent neurons fire with a probability.
+/// Makes silent neurons fire with probability `level`.
 fn add_background(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: f32, noise: Stream) {
     for neuron in 0..shape.neurons() {
         let (channel, pixel) = (neuron / shape.pixels(), neuron % shape.pixels());
@@ -134,14 +136,14 @@ fn add_background(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: 
     }
 }
 
-/// Whether a pixel of the device is hot, and if so, whether in the first polarity. The seed decides, not the
-/// image or the epoch.
+/// For a hot pixel, whether it fires in the first polarity; `None` for other pixels. Hot pixels are a
+/// property of the device: they depend on the seed, and not on the image or the epoch.
 pub(super) fn hot(seed: u64, pixel: u32, level: f32) -> Option<bool> {
     let u = Stream::new(seed, Purpose::Noise, 0, u32::MAX).uniform(0, pixel);
     (u < level).then_some(u < 0.5 * level)
 }
 
-/// Lets some pixels fire at every step.
+/// Makes the hot pixels fire at every step.
 fn heat_pixels(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: f32, seed: u64) {
     for pixel in 0..shape.pixels() {
         let Some(first) = hot(seed, pixel as u32, level) else { continue };
@@ -161,7 +163,7 @@ fn heat_pixels(spikes: &mut Spikes, shape: Shape, polarity: Polarity, level: f32
     }
 }
 
-/// Moves every spike in time by its own normal number of steps.
+/// Moves every spike in time by a rounded normal number of steps, with standard deviation `level`.
 fn move_spikes(spikes: &mut Spikes, shape: Shape, noise: Stream, level: f32) {
     let (steps, words) = (spikes.steps(), spikes.words_per_step());
     let mut before = Vec::new();

@@ -1,11 +1,11 @@
 //! Fully connected layers, hidden and output.
 //!
-//! A row holds the weights of one input to a chunk of outputs. A chunk of rows is as large as the second
-//! cache, so the images of a group share it: chunks outside, images inside. The weights' gradient is summed
-//! once for the whole batch, chunk by chunk, with each row in registers: there is nothing to reduce between
-//! threads.
+//! A row holds the weights from one input to a chunk of outputs. The rows of a chunk are about as large as
+//! the L2 cache, so the images of a group share each read of them: the outer loop is over chunks, the inner
+//! loop over images. The gradient of the weights is summed once for the whole batch, chunk by chunk, with
+//! each row in registers, so no reduction between threads is needed.
 
-pub(crate) mod letter;
+pub(crate) mod message;
 
 use super::total_squares;
 use crate::events::Events;
@@ -19,7 +19,7 @@ use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::{Shape, Spikes};
 use rayon::prelude::*;
 
-/// Floats of a cache line.
+/// Number of floats in a cache line.
 const LINE: usize = 16;
 
 /// A packed fully connected layer.
@@ -35,33 +35,33 @@ pub(crate) struct Full {
     rows: Vec<Row>,
 }
 
-/// Which rows have an event at each step.
+/// The rows that have an event at each step.
 #[derive(Debug, Default)]
 pub(crate) struct StepRows {
     offsets: Vec<u32>,
     rows: Vec<u32>,
 }
 
-/// When each row has an event, in all images of a group.
+/// The steps at which each row has an event, in all images of a group.
 #[derive(Debug, Default)]
 pub(crate) struct RowEvents {
-    /// Where each row's events start; one more at the end.
+    /// Start of each row's events, followed by the end of the last row's.
     offsets: Vec<u32>,
     /// `image * steps + step` of each event.
     moments: Vec<u32>,
-    /// The event's number, counted through the images' [`Events`].
+    /// Number of each event, counted over the [`Events`] of all images.
     numbers: Vec<u32>,
 }
 
-/// One image's input to the layer, forward.
+/// One image's input to the layer in the forward pass.
 pub(crate) enum FullSource<'a> {
-    /// Rows per step, and what a spike counts.
+    /// Rows with an event at each step, and the value of a spike.
     Spikes(&'a StepRows, f32),
-    /// Real values `[step][channel][row][column]`.
+    /// Real values `[step][channel][row][column]`, and the number of steps.
     Real(&'a [f32], usize),
 }
 
-/// A group's record for the weights' gradient.
+/// What a group of images records for the gradient of the weights.
 #[derive(Debug, Default)]
 pub(crate) struct FullRecord {
     rows: RowEvents,
@@ -69,12 +69,12 @@ pub(crate) struct FullRecord {
     d: Vec<Row>,
     images: usize,
     steps: usize,
-    /// Real input of each image, `[step][row]`; empty where spikes came in.
+    /// Real-valued input of each image, `[step][channel][row][column]`; empty if the input was spikes.
     real: Vec<Vec<f32>>,
 }
 
 impl StepRows {
-    /// Lists the spikes that `keep` lets through.
+    /// Lists the spikes, except those that the dropout mask `keep` drops.
     pub fn build(&mut self, spikes: &Spikes, keep: Option<&[u64]>) {
         let (words, steps, channels) = (spikes.words_per_step(), spikes.steps(), spikes.channels());
         self.offsets.clear();
@@ -126,7 +126,7 @@ impl RowEvents {
                 before += events.len();
             }
         };
-        number(images.iter().flatten().map(|events| events.len()).sum()); // and so are all numbers below
+        number(images.iter().flatten().map(|events| events.len()).sum()); // checks that the numbers below fit
         self.offsets.clear();
         self.offsets.resize(rows + 2, 0);
         each(&mut |row, _, _| self.offsets[row + 2] += 1);
@@ -147,7 +147,7 @@ impl RowEvents {
 }
 
 impl Full {
-    /// Packs weights `[out, in]`, the inputs in the order channel, row, column.
+    /// Packs weights `[out, in]`, with inputs in the order channel, row, column.
     pub fn new(image: Shape, outputs: usize, weights: &[f32], signed: bool) -> Self {
         let input = Shape { channels: image.channels * if signed { 2 } else { 1 }, ..image };
         let vectors = match outputs {
@@ -168,7 +168,7 @@ impl Full {
         let fan_in = real * pixels;
         let chunks = self.rows.par_chunks_mut(input.neurons() * vectors);
         chunks.zip(weights.par_chunks(16 * vectors * fan_in)).for_each(|(rows, weights)| {
-            // A line's worth of inputs at a time: what is read and what is written are whole lines.
+            // Inputs are processed one cache line at a time, so that whole lines are read and written.
             let mut lines = [[0.0; LINE]; 64];
             for first in (0..fan_in).step_by(LINE) {
                 let count = LINE.min(fan_in - first);
@@ -190,7 +190,7 @@ impl Full {
         });
     }
 
-    /// Image channels: half of the input channels where spikes have a sign.
+    /// Number of image channels: half of the input channels if spikes have a sign.
     fn real_channels(&self) -> usize {
         self.input.channels / if self.signed { 2 } else { 1 }
     }
@@ -204,7 +204,7 @@ impl Full {
         &self.rows[chunk * len..][..len]
     }
 
-    /// Weighted inputs of a group of images, `[chunk][step][vectors]` each.
+    /// Computes the weighted inputs of a group of images, `[chunk][step][vectors]` for each.
     pub fn currents(&self, isa: Isa, group: &[FullSource], currents: &mut [Vec<Row>]) {
         for chunk in 0..self.chunks() {
             let rows = self.chunk_rows(chunk);
@@ -246,7 +246,7 @@ impl Full {
         }
     }
 
-    /// The hidden neurons of one image, from their weighted input.
+    /// Runs the hidden neurons of one image, given their weighted input.
     pub fn fire(
         &self,
         isa: Isa,
@@ -260,10 +260,11 @@ impl Full {
         let words_per_step = out.words_per_step();
         let mut lanes = vec![Row::ZERO; steps];
         for (chunk, current) in current.chunks_exact(steps * self.vectors).enumerate() {
-            // A chunk's last vectors may lie past the layer's last word; their weights are zero.
+            // The last vectors of a chunk may be past the layer's last output, where weights
+            // are zero, but not past its last word.
             let first = chunk * self.vectors;
             let vectors = self.vectors.min(4 * words_per_step - first);
-            assert!(vectors == self.vectors, "chunks are whole words, or the layer one word");
+            assert!(vectors == self.vectors, "a chunk must be whole words, or the layer a single word");
             let kernel = Fire {
                 current,
                 vectors,
@@ -278,7 +279,7 @@ impl Full {
         total_squares(&lanes, squares);
     }
 
-    /// The output layer's signal of one image, `[step][class]`, from its weighted input.
+    /// Writes the output layer's signal of one image, `[step][class]`, given its weighted input.
     pub fn signal(&self, steps: usize, current: &[Row], signal: &mut Vec<f32>) {
         signal.clear();
         for step in 0..steps {
@@ -289,7 +290,7 @@ impl Full {
         }
     }
 
-    /// Starts a group's record: the events that came in, image by image, or real values; and `d` zero.
+    /// Starts a group's record: the input events of each image or its real values, and `d` set to zero.
     pub fn start_record(
         &self,
         events: &[Option<&Events>],
@@ -311,7 +312,7 @@ impl Full {
         &mut record.d[moment * self.vectors + lane / 16][lane % 16]
     }
 
-    /// `d` of the output layer: `scale * error`, decayed backward from the last step.
+    /// Writes `d` of the output layer: `scale * error` at the last step, which decays backward in time.
     pub fn output_d(&self, error: &[f32], scale: f32, decay: f32, image: usize, record: &mut FullRecord) {
         for (out, &error) in error.iter().enumerate() {
             let steps = record.steps;
@@ -321,7 +322,7 @@ impl Full {
         }
     }
 
-    /// `d` of a hidden layer, from the loss derivatives of its events.
+    /// Writes `d` of a hidden layer, given the loss derivatives of its events.
     pub fn hidden_d(
         &self,
         isa: Isa,
@@ -334,7 +335,8 @@ impl Full {
         let g = up.events.geometry;
         for out in 0..self.outputs {
             let derivative = derivatives[out / 16 * g.frame()][out % 16];
-            // Each spike's `d` reaches back to the spike before; after the last it stays zero.
+            // `d` of a spike extends back to the step after the previous spike.
+            // After the last spike, `d` stays zero.
             let mut first = 0;
             for tile in 0..g.tiles() {
                 for event in up.events.range(tile, 0, out, 0..g.tile_steps) {
@@ -347,7 +349,7 @@ impl Full {
         }
     }
 
-    /// Loss derivatives of a group's input events, counted through its images, added to `events`.
+    /// Adds the loss derivatives of a group's input events, numbered over all its images, to `events`.
     pub fn input_gradients(&self, isa: Isa, record: &FullRecord, events: &mut [f32]) {
         for chunk in 0..self.chunks() {
             by_vectors!(self.vectors, N => {
@@ -377,17 +379,18 @@ impl Full {
         });
     }
 
-    /// Inputs of an output.
+    /// Number of inputs of an output.
     pub fn fan_in(&self) -> usize {
         self.real_channels() * self.input.pixels()
     }
 
-    /// Outputs.
+    /// Number of outputs.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Number of chunks that [`Full::weight_gradient`] takes, and the outputs of each but the last.
+    /// Number of chunks for [`Full::weight_gradient`], and the number of
+    /// outputs in each chunk except the last.
     pub fn gradient_chunks(&self) -> (usize, usize) {
         (self.chunks(), 16 * self.vectors)
     }
@@ -409,7 +412,7 @@ impl<const N: usize> Kernel for WeightGradient<'_, N> {
         let pixels = full.input.pixels();
         let real = full.real_channels();
         let fan_in = real * pixels;
-        // A line's worth of inputs at a time, so that whole lines of the gradient are written.
+        // Inputs are processed one cache line at a time, so that whole lines of the gradient are written.
         let mut line = [[Row::ZERO; N]; LINE];
         for first in (0..fan_in).step_by(LINE) {
             let count = LINE.min(fan_in - first);
@@ -426,7 +429,7 @@ impl<const N: usize> Kernel for WeightGradient<'_, N> {
 }
 
 impl<const N: usize> WeightGradient<'_, N> {
-    /// The gradient of one input's weights, over all images.
+    /// The gradient of one input's weights, summed over all images.
     #[inline(always)]
     fn input_gradient<V: Vector>(&self, pixel: usize, channel: usize) -> [Row; N] {
         let full = self.full;

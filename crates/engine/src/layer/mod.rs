@@ -1,4 +1,4 @@
-//! The layers: each file holds a layer's forward and backward pass side by side.
+//! The layers. Each module contains the forward and the backward pass of one kind of layer.
 
 /// Calls a generic kernel with the layer's number of vectors.
 macro_rules! by_vectors {

@@ -1,23 +1,23 @@
 //! 2x2 average pooling by spiking neurons without leak.
 //!
-//! The potential is a multiple of a quarter spike, so it is a count: the neuron fires when it has gathered
-//! more than three quarters, that is a fixed number of spikes, and forgets the rest. Sixty-four channels are
-//! counted at once in the bits of a few words.
+//! The membrane potential is a multiple of a quarter of a spike, so it is stored as a count of spikes. The
+//! neuron fires when its potential exceeds 0.75, that is after a fixed number of spikes, and is then reset to
+//! zero. The counts of 64 channels are held in the bits of a few words and are updated together.
 
 use crate::events::Events;
 use crate::simd::{Isa, Work, vectorise};
 use crate::spikes::{Shape, Spikes};
 
-/// The potential above which a pool neuron fires.
+/// Threshold: a pool neuron fires if its potential is above this value.
 const THRESHOLD: f64 = 0.75;
 
-/// Spikes that make a pool neuron fire, if each counts `scale` quarters: the smallest `n` with
-/// `n * scale / 4 > 0.75`, 4 without dropout.
+/// Number of spikes after which a pool neuron fires, if each spike adds `scale / 4`: the smallest `n` with
+/// `n * scale / 4 > 0.75`, which is 4 without dropout.
 fn spikes_to_fire(scale: f32) -> u32 {
     (1..4).find(|&n| f64::from(n) * f64::from(scale) * 0.25 > THRESHOLD).unwrap_or(4)
 }
 
-/// All steps of a pool: spikes to `out`, sums of squared inputs to `squares`.
+/// Runs all steps of a pool. Writes the spikes to `out` and the sums of squared inputs to `squares`.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn forward(
     isa: Isa,
@@ -43,9 +43,9 @@ struct Count<'a> {
     output: Shape,
     spikes: &'a Spikes,
     keep: Option<&'a [u64]>,
-    /// Spikes that make a neuron fire.
+    /// Number of spikes after which a neuron fires.
     needed: u32,
-    /// Sum of the squared counts of each step, added to.
+    /// Sum of the squared counts of each step, to which the kernel adds.
     weighted: &'a mut [u64],
     out: &'a mut Spikes,
 }
@@ -67,7 +67,7 @@ impl Work for Count<'_> {
                     for step in 0..steps {
                         let [a, b, c, d] = [0, 1, 2, 3]
                             .map(|i| spikes.words()[(pixels[i] * steps + step) * words + word] & keep[i]);
-                        // Inputs of this step, in binary: `one + 2 two + 4 four`.
+                        // The number of input spikes in this step, in binary: `one + 2 two + 4 four`.
                         let (ab, cd) = (a ^ b, c ^ d);
                         let (one, carry) = (ab ^ cd, ab & cd);
                         let (both_ab, both_cd) = (a & b, c & d);
@@ -76,7 +76,8 @@ impl Work for Count<'_> {
                             + 4 * u64::from((two & !one).count_ones())
                             + 9 * u64::from((one & two).count_ones())
                             + 16 * u64::from(four.count_ones());
-                        // Added to the count; at most three are left over, so the sum is below eight.
+                        // It is added to the count. At most three spikes remain from earlier
+                        // steps, so the sum is below eight.
                         let carry_ones = ones & one;
                         let sum_ones = ones ^ one;
                         let sum_twos = twos ^ two ^ carry_ones;
@@ -96,8 +97,9 @@ impl Work for Count<'_> {
     }
 }
 
-/// Loss derivative of each input event, from that of each pool event: a quarter of the pool neuron's `d`,
-/// which is the derivative of its next spike (1 where it fired, no decay), and 0 after its last.
+/// Computes the loss derivative of each input event from those of the pool's events. It is `scale / 4` times
+/// `d` of the pool neuron. `d` is the loss derivative of the neuron's next spike, since the spike derivative
+/// is 1 and nothing decays; it is 0 after the last spike.
 pub(crate) fn backward(
     events: &Events,
     gradient: &[f32],
@@ -108,10 +110,10 @@ pub(crate) fn backward(
 ) {
     let (g, gin) = (events.geometry, input.geometry);
     let (frame, quarter) = (g.frame(), 0.25 * scale);
-    // Where each position of an input tile's frames pools to. Odd last rows and columns go to a frame's last
-    // entry, where no neuron is and `d` stays zero. A pooled image of at most 65,535 pixels has at most half
-    // as many positions, so sixteen bits number them.
-    let last = u16::try_from(frame - 1).expect("sixteen bits number a pooled frame's positions");
+    // The pooled position for each position in an input tile's frames. An odd last row or column is mapped to
+    // the last entry of a frame, which has no neuron, so that `d` stays zero there. For an image of at most
+    // 65,535 pixels, the pooled image has at most half as many positions, so sixteen bits can number them.
+    let last = u16::try_from(frame - 1).expect("sixteen bits can number a pooled frame's positions");
     let mut pooled = vec![last; gin.frame()];
     for y in 0..2 * g.shape.height {
         for x in 0..2 * g.shape.width {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A membrane time constant in steps, written `30` or `inf`; infinite without leak.
+/// A membrane time constant in steps, written as `30` or `inf`. It is infinite without leak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tau(f64);
 
@@ -13,11 +13,11 @@ impl Tau {
     /// No leak: the IF neuron.
     pub const INFINITE: Tau = Tau(f64::INFINITY);
 
-    /// The smallest that is accepted: at 1/64 of a step the membrane keeps 1e-28 of its charge from one step
-    /// to the next, and the powers of its decay still have finite logarithms in single precision.
+    /// The smallest accepted number of steps. At 1/64 of a step, 1e-28 of the membrane potential remains
+    /// after one step, and powers of the decay still have finite logarithms in single precision.
     pub const SMALLEST: f64 = 1.0 / 64.0;
 
-    /// A time constant, if the number is one.
+    /// Returns the time constant, or an error if `steps` is below [`Tau::SMALLEST`] or NaN.
     pub fn new(steps: f64) -> Result<Self, LeakError> {
         if steps >= Self::SMALLEST { Ok(Tau(steps)) } else { Err(LeakError::Tau(steps.to_string())) }
     }
@@ -27,7 +27,7 @@ impl Tau {
         self.0
     }
 
-    /// Whether there is leak at all.
+    /// Whether there is leak.
     pub fn leaks(self) -> bool {
         self.0.is_finite()
     }
@@ -38,7 +38,7 @@ impl Tau {
     }
 }
 
-// A time constant is never NaN, so its order is total.
+// A time constant is never NaN, so the order is total.
 impl Eq for Tau {}
 
 impl std::hash::Hash for Tau {
@@ -74,44 +74,44 @@ impl FromStr for Tau {
     }
 }
 
-/// Why a leak is refused.
+/// The reason why a leak is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeakError {
-    /// The time constant is not a positive number.
+    /// The time constant is not a number of at least 1/64.
     #[error("tau is {0}; it must be a number of steps of at least 1/64, or inf for no leak")]
     Tau(String),
-    /// There is no such hidden layer.
-    #[error("layer_tau names '{name}', which is not a hidden layer that can leak; there are {known}")]
+    /// The network has no hidden layer of this name that can leak.
+    #[error("layer_tau names '{name}', which is not one of the hidden layers that can leak: {known}")]
     Layer {
         /// The name.
         name: String,
-        /// The layers there are.
+        /// The hidden layers that can leak.
         known: String,
     },
-    /// Not `LAYER=TAU`.
-    #[error("'{0}' is not a layer and its tau, such as conv1=5")]
+    /// The text is not of the form `LAYER=TAU`.
+    #[error("'{0}' is not of the form LAYER=TAU, such as conv1=5")]
     Assignment(String),
 }
 
-/// Where a network leaks: `tau` everywhere, but for the layers and the readout that have their own.
+/// The leak of a network: `tau` in all layers, except hidden layers and a readout that have their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leak {
-    /// Every hidden conv and FC layer, and the output layer. Pool neurons never leak.
+    /// Time constant of every hidden conv and FC layer and of the output layer. Pool neurons never leak.
     pub tau: Tau,
-    /// Hidden layers with a time constant of their own, by name.
+    /// Time constants of the hidden layers that have their own, by name.
     pub layer_tau: BTreeMap<String, Tau>,
-    /// The output layer, if it has its own.
+    /// Time constant of the output layer, if it has its own.
     pub readout_tau: Option<Tau>,
 }
 
-/// Changes of a leak: what is not said stays as it is.
+/// Changes to a leak. What is not set stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeakChange {
-    /// Everywhere; clears the exceptions of the leak that is changed.
+    /// Time constant of all layers; removes the exceptions of the original leak.
     pub tau: Option<Tau>,
-    /// Named hidden layers.
+    /// Time constants of named hidden layers.
     pub layer_tau: BTreeMap<String, Tau>,
-    /// The output layer.
+    /// Time constant of the output layer.
     pub readout_tau: Option<Tau>,
 }
 
@@ -142,7 +142,7 @@ impl Leak {
         self.readout_tau.unwrap_or(self.tau)
     }
 
-    /// The one time constant of all layers, if there is but one.
+    /// The time constant of all layers, if they have the same one.
     pub fn as_uniform(&self) -> Option<Tau> {
         let same = self.readout() == self.tau && self.layer_tau.values().all(|&tau| tau == self.tau);
         same.then_some(self.tau)
@@ -160,7 +160,7 @@ impl Leak {
         }
     }
 
-    /// This leak with some of it changed.
+    /// This leak with the changes applied.
     pub fn changed(&self, change: &LeakChange) -> Leak {
         let mut leak = change.tau.map_or_else(|| self.clone(), Leak::uniform);
         leak.layer_tau.extend(change.layer_tau.iter().map(|(name, &tau)| (name.clone(), tau)));
@@ -175,7 +175,7 @@ impl LeakChange {
         *self == LeakChange::default()
     }
 
-    /// Adds a layer, written `conv1=5`.
+    /// Sets the time constant of a layer, written as `conv1=5`.
     pub fn set_layer(&mut self, assignment: &str) -> Result<(), LeakError> {
         let refused = || LeakError::Assignment(assignment.to_owned());
         let (name, tau) = assignment.split_once('=').ok_or_else(refused)?;
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(leak.to_string(), "30, conv1 5, readout inf");
         assert_eq!(leak.as_uniform(), None);
         assert_eq!(Leak::split(tau(5.0), tau(5.0)).as_uniform(), Some(tau(5.0)));
-        // A new tau for everything leaves no old exception behind.
+        // A new tau for all layers removes all old exceptions.
         let again = leak.changed(&LeakChange { tau: Some(tau(7.0)), ..Default::default() });
         assert_eq!(again, Leak::uniform(tau(7.0)));
         for name in ["conv2", "pool1", "fc2"] {

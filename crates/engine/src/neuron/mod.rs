@@ -1,12 +1,12 @@
-//! Neurons: how much each layer leaks, and what a neuron does with its input.
+//! Neurons: the leak of each layer, and how a neuron responds to its input.
 //!
-//! Leak acts in every hidden layer and in the readout, and each place can be set alone ([`Leak`]): that is
-//! how one finds out which of them matters. Weights can be run with another leak than they were trained with;
-//! nothing but the membrane's decay changes.
+//! Leak acts in every hidden layer and in the readout. It can be set separately for each ([`Leak`]), in order
+//! to find out where it matters. Weights can be run with another leak than the one they were trained with;
+//! only the membrane's decay changes then.
 //!
-//! Each neuron rule is one module that knows all of it: [`spiking`] (conv and fully connected layers),
-//! [`readout`] (the output layer); pools, whose membrane is a count of quarters, are in `layer/pool.rs`.
-//! [`nir`] is their form in files of other tools.
+//! Each neuron model is one module: [`spiking`] (conv and fully connected layers) and [`readout`] (the output
+//! layer). Pools, whose membrane potential is a count of quarters, are in `layer/pool.rs`. [`nir`] converts
+//! time constants to NIR, a file format for exchange with other tools, and back.
 
 mod leak;
 pub mod nir;
@@ -15,7 +15,7 @@ pub mod spiking;
 
 pub use leak::{Leak, LeakChange, LeakError, Tau};
 
-/// The constants of one layer's neurons.
+/// The parameters of one layer's neurons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neuron {
     /// Membrane time constant.

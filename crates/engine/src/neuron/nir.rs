@@ -1,12 +1,12 @@
-//! The neuron as NIR has it: `tau dv/dt = -v + r I` in Euler steps of `dt`, so that `1 - dt/tau` is the decay
-//! and `r dt/tau` what an input adds.
+//! The neuron in NIR: `tau dv/dt = -v + r I`, integrated by Euler steps of `dt`. The decay per step is
+//! `1 - dt/tau`, and an input of 1 adds `r dt/tau`.
 
-/// `1 - lambda` of an IF neuron written as a LIF neuron: in float32 the decay is exactly 1, and a power of
-/// two scales inputs without rounding.
+/// `1 - lambda` of an IF neuron that is written as a LIF neuron. In float32 its decay is exactly 1, and as a
+/// power of two it scales inputs without rounding.
 pub const NO_LEAK: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// NIR's `tau` (in the unit of `dt`) and `r`, both float32, for a time constant in steps, if float32 can hold
-/// them without changing the decay by more than its own rounding.
+/// NIR's `tau` (in the unit of `dt`) and `r`, both in float32, for a time constant in steps. `None` if
+/// float32 cannot represent them without changing the decay by more than its own rounding.
 pub fn constants(steps: f64, dt: f64) -> Option<(f64, f64)> {
     let tau = f64::from(seconds(steps, dt));
     let lambda = |steps: f64| (-1.0 / steps).exp();
@@ -15,14 +15,14 @@ pub fn constants(steps: f64, dt: f64) -> Option<(f64, f64)> {
     (tau.is_normal() && kept).then(|| (tau, f64::from((1.0 / -(-1.0 / steps).exp_m1()) as f32)))
 }
 
-/// `dt/(1 - exp(-1/steps))`, as NIR files hold it.
+/// NIR's `tau`, `dt/(1 - exp(-1/steps))`, in float32 as in NIR files.
 fn seconds(steps: f64, dt: f64) -> f32 {
     (dt / -(-1.0 / steps).exp_m1()) as f32
 }
 
-/// The time constant in steps that NIR's stands for, or infinity for [`NO_LEAK`]; none if nothing would be
-/// left of a potential after a step. Of all numbers that NIR's float32 cannot tell apart it is the shortest
-/// decimal one, so that 30 comes back as 30.
+/// The time constant in steps for NIR's `tau`; infinity for [`NO_LEAK`], and `None` if no potential would
+/// remain after a step. Of all numbers that have the same `tau` in float32, it is the one with the fewest
+/// decimal digits, so that 30 is read back as 30.
 pub fn steps(tau: f64, dt: f64) -> Option<f64> {
     let lost = dt / tau;
     if !(lost > 0.0 && lost < 1.0) {

@@ -1,8 +1,8 @@
-//! The integrate-and-fire neuron of conv and fully connected layers, all of it in one place: its step, its
-//! spike derivative, its recursion backward in time, and its replay from recorded spikes.
+//! The integrate-and-fire neuron of conv and fully connected layers: its update step, its spike derivative,
+//! its backward recursion in time, and its replay from recorded spikes.
 //!
-//! Step `t`: `U += (W O_in)[t]`; if `U > v_th` (strictly), `O = 1` and `U = 0`; else `O = 0` and `U = lambda
-//! U`. The membrane after a spike does not depend on the membrane before it.
+//! Step `t`: `U += (W O_in)[t]`; if `U > v_th` (strictly), `O = 1` and `U = 0`; else `O = 0` and
+//! `U = lambda U`. The potential after a spike does not depend on the potential before it.
 
 use super::Neuron;
 use crate::events::Geometry;
@@ -10,10 +10,10 @@ use crate::layer::conv::Upstream;
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::Spikes;
 
-/// The spiking neuron as the kernels need it.
+/// The parameters of the spiking neuron that the kernels use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dynamics {
-    /// What an input spike counts (the dropout scale of the layer before).
+    /// Value of an input spike: the dropout scale of the previous layer.
     pub scale: f32,
     /// Membrane decay per step.
     pub lambda: f32,
@@ -22,15 +22,15 @@ pub(crate) struct Dynamics {
 }
 
 impl Dynamics {
-    /// A layer's neurons, whose input spikes count `scale`.
+    /// The parameters of a layer's neurons, whose input spikes have the value `scale`.
     pub(crate) fn of(neuron: Neuron, scale: f32) -> Self {
-        // Named one by one: a new constant of the neuron must be looked at here.
+        // The fields are named one by one, so that a new parameter of the neuron must be considered here.
         let Neuron { tau, v_th } = neuron;
         Dynamics { scale, lambda: tau.lambda() as f32, v_th }
     }
 }
 
-/// `16 N` neurons from step to step, in registers.
+/// The state of `16 N` neurons, held in registers from step to step.
 pub(crate) struct Neurons<V, const N: usize> {
     membrane: [V; N],
     lambda: V,
@@ -38,14 +38,15 @@ pub(crate) struct Neurons<V, const N: usize> {
 }
 
 impl<V: Vector, const N: usize> Neurons<V, N> {
-    /// Neurons without charge.
+    /// Neurons with a potential of 0.
     #[inline(always)]
     pub(crate) fn at_rest(dynamics: Dynamics) -> Self {
         let (lambda, v_th) = (V::splat(dynamics.lambda), V::splat(dynamics.v_th));
         Neurons { membrane: [V::zero(); N], lambda, v_th }
     }
 
-    /// One step: who fires, a bit each; the squared weighted inputs are added to `square`.
+    /// Performs one step and returns a bit for each neuron, which is set if it fires. Adds the
+    /// squared weighted inputs to `square`.
     #[inline(always)]
     pub(crate) fn step(&mut self, current: [V; N], square: &mut Row) -> u64 {
         let mut sum = V::load(square);
@@ -62,12 +63,12 @@ impl<V: Vector, const N: usize> Neurons<V, N> {
     }
 }
 
-/// Spike derivative of every neuron of a layer that fired (SPEC section 2), times `scale`:
-/// `1/(v_th + eps) = (1 + ln(lambda) F/gamma) / v_th`, with `gamma` its spikes and
+/// Computes the spike derivative of every neuron of a layer that fired (specification, section 2), times `scale`:
+/// `1/(v_th + eps) = (1 + ln(lambda) F/gamma) / v_th`, where `gamma` is the number of its spikes and
 /// `F = sum over its spike times t_k of lambda^(T - t_k)` (Eqn. 5 and Lee et al. 2020).
 ///
-/// `out` is `[chunk of 16 channels][position in a frame]`; what stands at neurons that did not fire is not
-/// used.
+/// `out` is `[chunk of 16 channels][position in a frame]`; the entries of
+/// neurons that did not fire are not used.
 pub(crate) fn spike_derivatives(isa: Isa, up: &Upstream, out: &mut Vec<Row>) {
     let geometry = up.events.geometry;
     let base = up.scale / up.v_th;
@@ -122,17 +123,17 @@ impl Kernel for Derivatives<'_> {
     }
 }
 
-/// Lets `d` decay from one step to the step before: what neurons that did not fire are left with.
+/// Multiplies `d` of a step by the decay, to obtain `d` of the previous step for neurons that did not fire.
 pub(crate) struct Fade<'a> {
     /// `d` of some steps.
     pub frames: &'a mut [Row],
-    /// Rows of a frame.
+    /// Number of rows in a frame.
     pub frame: usize,
-    /// The frame of the step after.
+    /// Index of the following step's frame.
     pub from: usize,
-    /// The frame of the step, which may be the same.
+    /// Index of the step's own frame, which may be the same.
     pub to: usize,
-    /// What the gradient takes the decay as.
+    /// Derivative of the decay that the gradient uses.
     pub decay: f32,
 }
 
@@ -155,8 +156,8 @@ impl Kernel for Fade<'_> {
     }
 }
 
-/// `d` of one neuron between two of its spikes, from the later one back: `d` at the spike, then what is left
-/// of it by the decay, step by step, down to the step after the spike before.
+/// Writes `d` of one neuron between two of its spikes, backward in time: `d` at the later spike, multiplied
+/// by the decay at each earlier step, down to the step after the previous spike.
 #[inline(always)]
 pub(crate) fn spread(mut d: f32, decay: f32, first: usize, fired: usize, mut write: impl FnMut(usize, f32)) {
     for step in (first..=fired).rev() {
@@ -166,9 +167,9 @@ pub(crate) fn spread(mut d: f32, decay: f32, first: usize, fired: usize, mut wri
 }
 
 /// The potential of a hidden neuron at every step, after its input and before the threshold is applied, in
-/// double precision, from its weighted input and the spikes that really happened.
+/// double precision, computed from its weighted input and its recorded spikes.
 pub fn replay(neuron: Neuron, weighted: impl IntoIterator<Item = (f64, bool)>) -> Vec<f64> {
-    // Named one by one: a new constant of the neuron must be looked at here.
+    // The fields are named one by one, so that a new parameter of the neuron must be considered here.
     let Neuron { tau, v_th: _ } = neuron;
     let (lambda, mut u) = (tau.lambda(), 0.0);
     let step = |(input, fired): (f64, bool)| {

@@ -1,25 +1,26 @@
-//! The colour of Gaussian noise on pixels: how its values at different steps go together (SPEC section 3).
+//! The colour of Gaussian noise on pixels: how its values at different steps are correlated
+//! (specification, section 3).
 //!
-//! With `n[t]` independent standard normals of a pixel and `rho = exp(-1/c)`: `xi[1] = sigma n[1]` and
-//! `xi[t] = rho xi[t-1] + sigma sqrt(1 - rho^2) n[t]`; blue noise is
+//! Let `n[t]` be independent standard normals of a pixel, and `rho = exp(-1/c)`. Noise with correlation time
+//! `c` is `xi[1] = sigma n[1]` and `xi[t] = rho xi[t-1] + sigma sqrt(1 - rho^2) n[t]`; blue noise is
 //! `xi[t] = sigma (n[t] - n[t-1]) / sqrt(2)`. All have the standard deviation sigma at every step, so noises
-//! of different colour differ in nothing but time.
+//! of different colours differ only in their correlation in time.
 
 use super::NoiseError;
 use std::fmt;
 use std::str::FromStr;
 
-/// How the values of Gaussian noise at different steps go together.
+/// How the values of Gaussian noise at different steps are correlated.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Colour {
     /// Independent from step to step: a correlation time of 0.
     #[default]
     White,
-    /// Correlated over so many steps, `exp(-d/c)` at a distance of `d` steps.
+    /// Correlated with a correlation time `c`: the correlation at a distance of `d` steps is `exp(-d/c)`.
     Correlated(CorrelationTime),
     /// One value for the whole presentation: an infinite correlation time.
     Frozen,
-    /// The difference of neighbouring white values: weak at low frequencies.
+    /// The difference of neighbouring white values, which is weak at low frequencies.
     Blue,
 }
 
@@ -28,7 +29,7 @@ pub enum Colour {
 pub struct CorrelationTime(f32);
 
 impl CorrelationTime {
-    /// A correlation time, if the number is one.
+    /// Returns the correlation time, if `steps` is positive and finite.
     pub fn new(steps: f32) -> Option<Self> {
         (steps > 0.0 && steps.is_finite()).then_some(CorrelationTime(steps))
     }
@@ -40,7 +41,7 @@ impl CorrelationTime {
 }
 
 impl Colour {
-    /// The colour of a correlation time: 0 is white, infinity frozen.
+    /// The colour with a given correlation time: 0 is white, infinity is frozen.
     pub fn of_correlation_time(steps: f32) -> Result<Self, NoiseError> {
         match steps {
             0.0 => Ok(Colour::White),
@@ -51,15 +52,14 @@ impl Colour {
         }
     }
 
-    /// What the noise at a step keeps of the step before, and what it takes of a fresh normal, both in units
-    /// of sigma:
-    /// `rho` and `sqrt(1 - rho^2)`.
+    /// The factors of the recursion: `rho` for the noise of the previous step, and `sqrt(1 - rho^2)` for the
+    /// new standard normal, in units of sigma.
     pub(crate) fn recursion(time: CorrelationTime) -> [f32; 2] {
         let rho = (-1.0 / f64::from(time.0)).exp();
         [rho as f32, (1.0 - rho * rho).sqrt() as f32]
     }
 
-    /// The expected correlation of the noise at two steps that are `distance` apart.
+    /// The expected correlation of the noise at two steps whose distance is `distance`.
     pub fn correlation(self, distance: usize) -> f64 {
         match (self, distance) {
             (_, 0) | (Colour::Frozen, _) => 1.0,
@@ -70,7 +70,7 @@ impl Colour {
         }
     }
 
-    /// Within a sentence: `white noise`.
+    /// Wording within a sentence: `white noise`.
     pub fn words(self) -> String {
         match self {
             Colour::White => "white noise".to_owned(),

@@ -1,23 +1,24 @@
-//! Backward kernels: one walk over an input channel's spikes gives both gradients.
+//! Backward kernels: a single walk over an input channel's spikes computes both gradients.
 //!
-//! For a chunk of sixteen output channels, `d = dLoss/dU` of some steps stands in padded frames. Each input
-//! spike loads the nine rows of `d` it reached; each load feeds one multiply-add (with the weights: the
-//! gradient of the spike) and one add (into the gradient of the weights). Weights and their gradients of the
-//! channel's nine taps stay in registers during the walk.
+//! For a chunk of sixteen output channels, `d = dLoss/dU` of some steps is stored in padded frames. Each
+//! input spike loads the nine rows of `d` that it reached. Each row is used in one multiply-add (with the
+//! weights, for the gradient of the spike) and in one addition (to the gradient of the weights). The weights
+//! of the channel's nine taps and their gradients stay in registers during the walk.
 
 use super::{Kernel, Part, Row, Vector};
 
-/// One cell (time tile and window) of input events, and the `d` they reached of sixteen output channels.
+/// One cell (time tile and window) of input events, and `d` of the sixteen output channels that they reached.
 pub(crate) struct Cell<'a> {
     /// `d` in padded frames: position `p` reached the rows `p + i * stride + j` for `i, j` in 0..3.
     pub frames: &'a [Row],
-    /// Frame columns, one more than the image has.
+    /// Number of columns in a frame, one more than in the image.
     pub stride: usize,
-    /// Where the events of each input channel start, every `every`-th entry; one more at the end.
+    /// Every `every`-th entry is the start of an input channel's events; the
+    /// last such entry is the end of them all.
     pub offsets: &'a [u32],
-    /// Entries of `offsets` per channel.
+    /// Number of entries of `offsets` per channel.
     pub every: usize,
-    /// Positions of the events; their rows must be within `frames`, which is checked event by event.
+    /// Positions of the events; their rows must be within `frames`, which is checked for each event.
     pub positions: &'a [u16],
 }
 
@@ -28,7 +29,7 @@ impl Cell<'_> {
         self.offsets[channel * self.every] as usize..self.offsets[(channel + 1) * self.every] as usize
     }
 
-    /// How positions reach `d`.
+    /// Finds the rows of `d` that positions reach.
     #[inline(always)]
     fn reach(&self) -> Reach<'_> {
         Reach {
@@ -40,9 +41,10 @@ impl Cell<'_> {
 
 /// The rows of `d` that the nine taps of a position reach.
 struct Reach<'a> {
-    /// Where the taps of each row of the kernel start: three addresses that every event adds its position to.
+    /// Start of the taps of each row of the kernel: three addresses to which every event adds its position.
     bases: [&'a [Row]; 3],
-    /// Positions below this have all their rows, the last of them `2 * stride + 2` on, within the frames.
+    /// All rows of a position below this are within the frames; its last
+    /// row is at `position + 2 * stride + 2`.
     within: usize,
 }
 
@@ -50,7 +52,7 @@ impl<'a> Reach<'a> {
     /// The rows of one position.
     ///
     /// # Panics
-    /// If some of them are outside.
+    /// If some of the rows are outside of the frames.
     #[inline(always)]
     fn at(&self, position: u16) -> impl Fn(usize) -> &'a Row {
         let position = usize::from(position);
@@ -58,29 +60,29 @@ impl<'a> Reach<'a> {
         let bases = self.bases;
         move |tap: usize| {
             assert!(tap < 9);
-            // SAFETY: both were checked, and only `Cell::reach` makes a `Reach`.
+            // SAFETY: position and tap were checked, and only `Cell::reach` creates a `Reach`.
             unsafe { bases[tap / 3].get_unchecked(position + tap % 3) }
         }
     }
 }
 
-/// Both gradients of one chunk of sixteen output channels from one cell of input events.
+/// Computes both gradients for one chunk of sixteen output channels and one cell of input events.
 pub(crate) struct ConvWalk<'a> {
     /// The events and `d`.
     pub cell: Cell<'a>,
     /// Weights `[input channel][9 taps, last first]`.
     pub weights: &'a [[Row; 9]],
-    /// Their gradients, added to.
+    /// Gradients of the weights, to which the kernel adds.
     pub gradients: &'a mut [[Row; 9]],
-    /// Gradient of each event, added to; or written, if this is the first chunk.
+    /// Gradient of each event. The first chunk writes it, and the others add to it.
     pub events: &'a mut [f32],
     /// Whether this is the first chunk.
     pub first: bool,
 }
 
-/// Products that wait to be summed over their lanes; a power of two.
+/// Number of products that can wait to be summed over their lanes; a power of two.
 const RING: usize = 64;
-/// Events walked at a time, so that with fifteen left over from before the ring has room.
+/// Number of events processed at a time. They fit into the ring together with up to fifteen earlier products.
 const PIECE: usize = RING - 16;
 
 impl Kernel for ConvWalk<'_> {
@@ -90,7 +92,7 @@ impl Kernel for ConvWalk<'_> {
     fn run<V: Vector>(self) {
         let cell = self.cell;
         let reach = cell.reach();
-        // The cell's events are consecutive: their products are numbered through, whatever their channel.
+        // The cell's events are consecutive, so their products are numbered continuously over all channels.
         let base = cell.offsets[0] as usize;
         let mut ring = [Row::ZERO; RING];
         let mut finished = base;
@@ -105,7 +107,8 @@ impl Kernel for ConvWalk<'_> {
                     let weights: [V::Part; 9] = std::array::from_fn(|j| V::Part::load(&weights[j], at));
                     for (number, &position) in positions.iter().enumerate() {
                         let reached = reach.at(position);
-                        // Two chains: one alone would wait for itself.
+                        // Two chains of additions, because the latency of a
+                        // single chain would limit the loop.
                         let mut products = [V::Part::zero(); 2];
                         for j in 0..9 {
                             let d = V::Part::load(reached(j), at);
@@ -151,11 +154,11 @@ fn lane_sums<V: Vector>(rows: &[Row; 16]) -> V {
     V::finish(folds)
 }
 
-/// As [`ConvWalk`], where the gradient of the events is not wanted: the first layer.
+/// Like [`ConvWalk`], but without the gradient of the events: for the first layer.
 pub(crate) struct ConvWeights<'a> {
     /// The events and `d`.
     pub cell: Cell<'a>,
-    /// Gradients of the weights, `[input channel][9 taps, last first]`, added to.
+    /// Gradients of the weights, `[input channel][9 taps, last first]`, to which the kernel adds.
     pub gradients: &'a mut [[Row; 9]],
 }
 
@@ -186,19 +189,19 @@ impl Kernel for ConvWeights<'_> {
     }
 }
 
-/// Gradient of the input events of a fully connected layer, one chunk of `16 N` outputs.
+/// Computes the gradient of the input events of a fully connected layer, for one chunk of `16 N` outputs.
 pub(crate) struct FullInput<'a, const N: usize> {
     /// Weight rows of this chunk, `[row][N]`.
     pub rows: &'a [Row],
     /// `d` of this chunk, `[moment][N]`.
     pub d: &'a [Row],
-    /// Where each row's events start; one more at the end.
+    /// Start of each row's events, followed by the end of the last row's.
     pub offsets: &'a [u32],
-    /// Which of `d` each event reached.
+    /// Index in `d` of the moment (image and step) of each event.
     pub moments: &'a [u32],
-    /// Number of each event within `events`.
+    /// Index of each event in `events`.
     pub numbers: &'a [u32],
-    /// Gradient of each event, added to.
+    /// Gradient of each event, to which the kernel adds.
     pub events: &'a mut [f32],
 }
 
@@ -207,7 +210,7 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        // Sixteen products wait for their sums over lanes.
+        // Up to sixteen products wait to be summed over their lanes.
         let mut products = [Row::ZERO; 16];
         let mut waiting = 0;
         for row in 0..self.offsets.len() - 1 {
@@ -236,7 +239,7 @@ impl<const N: usize> Kernel for FullInput<'_, N> {
     }
 }
 
-/// Adds the lanes of each product to the event of that number.
+/// Adds the sum of each product's lanes to the event with its number.
 #[inline(always)]
 fn add_sums<V: Vector>(products: &[Row; 16], numbers: &[u32], events: &mut [f32]) {
     let mut sums = [0.0; 16];
@@ -246,18 +249,19 @@ fn add_sums<V: Vector>(products: &[Row; 16], numbers: &[u32], events: &mut [f32]
     }
 }
 
-/// Adds the `d` that a row's events reached: the gradient of its weights, of one chunk of `16 N`.
+/// Adds up the `d` that a row's events reached: the gradient of the row's
+/// weights to one chunk of `16 N` outputs.
 pub(crate) struct FullWeights<'a, const N: usize> {
     /// `d` of this chunk, `[moment][N]`.
     pub d: &'a [Row],
     /// The moments of the row's events.
     pub moments: &'a [u32],
-    /// Gradient of the row, added to.
+    /// Gradient of the row, to which the sum is added.
     pub row: &'a mut [Row; N],
 }
 
 impl<const N: usize> FullWeights<'_, N> {
-    /// The sum, for one row; inlined into a kernel that walks all rows.
+    /// Computes the sum for one row; inlined into a kernel that iterates over all rows.
     #[inline(always)]
     pub(crate) fn add<V: Vector>(self) {
         let mut sums: [V; N] = std::array::from_fn(|n| V::load(&self.row[n]));

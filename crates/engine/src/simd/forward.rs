@@ -1,14 +1,14 @@
-//! Forward kernels: sums of the weight rows that events point at, with the neuron fused in.
+//! Forward kernels: they sum the weight rows that events point to, and update the neurons in the same loop.
 //!
-//! A row is the weights from one input (and tap) to `N` times sixteen output channels. An event list holds
-//! row numbers; the sum of a list is one neuron group's weighted input at one step, and the membrane stays in
-//! registers from step to step.
+//! A row contains the weights from one input (and tap) to `16 N` output channels. An event list contains row
+//! numbers. The sum of the rows of a list is the weighted input of `16 N` neurons at one step, and their
+//! membrane potentials stay in registers from step to step.
 
 use super::lists::{Merged, PAD, ROW};
 use super::{Kernel, Row, Vector};
 use crate::neuron::spiking::{Dynamics, Neurons};
 
-/// Sum of the rows of a list whose length is a multiple of [`PAD`], in two interleaved partial sums.
+/// The sum of the rows of a list whose length is a multiple of [`PAD`], as two interleaved partial sums.
 ///
 /// # Safety
 /// Every entry of `list` is `ROW` times some `r` such that `r * N + N - 1` is an index of `rows`.
@@ -16,7 +16,7 @@ use crate::neuron::spiking::{Dynamics, Neurons};
 unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V; N] {
     let base: *const u8 = rows.as_ptr().cast();
     let (mut even, mut odd) = ([V::zero(); N], [V::zero(); N]);
-    // One load for four entries: loads are what limits this loop.
+    // Four entries are read with one load, because loads limit the speed of this loop.
     for four in list.as_chunks::<PAD>().0 {
         // SAFETY: four entries are eight bytes.
         let packed = unsafe { four.as_ptr().cast::<u64>().read_unaligned() };
@@ -25,7 +25,8 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
             let sums = if i % 2 == 0 { &mut even } else { &mut odd };
             debug_assert!((entry / ROW + 1) * N <= rows.len());
             for n in 0..N {
-                // SAFETY: the caller's promise; `2 * ROW` is the size of a vector.
+                // SAFETY: the caller guarantees that the row exists; `2 * ROW`
+                // is the size of a vector in bytes.
                 let row = unsafe { &*base.add(entry * (2 * N) + 2 * ROW * n).cast::<Row>() };
                 sums[n] = sums[n].add(V::load(row));
             }
@@ -34,9 +35,9 @@ unsafe fn sum_rows<V: Vector, const N: usize>(rows: &[Row], list: &[u16]) -> [V;
     std::array::from_fn(|n| even[n].add(odd[n]))
 }
 
-/// Where the neurons of a strip of pixels leave what they did, one chunk of their channels at a time.
+/// The output of the neurons of a strip of pixels, one chunk of their channels at a time.
 pub(crate) struct Outlet<'a> {
-    /// The neuron.
+    /// The parameters of the neurons.
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
@@ -49,7 +50,7 @@ pub(crate) struct Outlet<'a> {
 }
 
 impl Outlet<'_> {
-    /// A pixel's sum of squares and spike word, step by step.
+    /// The sum of squares and the spike word of a pixel, step by step.
     #[inline(always)]
     fn pixel<const N: usize>(&mut self, pixel: usize) -> impl Iterator<Item = (&mut Row, &mut u64)> {
         let per_pixel = self.squares.len() * self.words_per_step;
@@ -57,32 +58,32 @@ impl Outlet<'_> {
         self.squares.iter_mut().zip(words.iter_mut().step_by(self.words_per_step))
     }
 
-    /// How far up in its word the chunk's first channel is.
+    /// The bit of the chunk's first channel in its word.
     #[inline(always)]
     fn shift<const N: usize>(&self) -> usize {
         16 * (self.chunk * N % 4)
     }
 }
 
-/// Writes a chunk's spikes, `shift` bits up in their word.
+/// Writes a chunk's spikes to their word, from bit `shift` on.
 #[inline(always)]
 fn write_spikes(word: &mut u64, spikes: u64, shift: usize) {
     *word = if shift == 0 { spikes } else { *word | spikes << shift };
 }
 
-/// One chunk of `16 N` output channels over a strip of pixels and one block of input channels.
+/// Runs one chunk of `16 N` output channels over a strip of pixels, for one block of input channels.
 pub(crate) struct ConvForward<'a, 'b, const N: usize> {
-    /// Weight rows of this chunk and block, as many as the lists number; the last is zero.
+    /// Weight rows of this chunk and block, `[row][N]`, as many as [`Merged::rows`]; the last is zero.
     pub rows: &'a [Row],
-    /// Which rows to add for each `[pixel][step]`.
+    /// The rows to add for each `[pixel][step]`.
     pub lists: &'a Merged,
-    /// Sums of the blocks before, `[pixel][step][N]`; empty if there is one block only.
+    /// Sums of the previous blocks, `[pixel][step][N]`; not used if there is only one block.
     pub partial: &'a mut [Row],
     /// Whether this is the first block of input channels.
     pub first: bool,
-    /// Whether this is the last one, after which the neurons act.
+    /// Whether this is the last block, after which the neurons are updated.
     pub last: bool,
-    /// Where it goes.
+    /// Where the results are written.
     pub out: &'a mut Outlet<'b>,
 }
 
@@ -91,7 +92,10 @@ impl<const N: usize> Kernel for ConvForward<'_, '_, N> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        assert!(self.lists.rows() <= self.rows.len() / N, "as many rows as the lists number");
+        assert!(
+            self.lists.rows() <= self.rows.len() / N,
+            "there must be as many weight rows as the lists number"
+        );
         match (self.first, self.last) {
             (true, true) => self.sweep::<V, true, true>(),
             (true, false) => self.sweep::<V, true, false>(),
@@ -114,7 +118,8 @@ impl<const N: usize> ConvForward<'_, '_, N> {
             let mut at = pixel * steps * N;
             for (ends, (square, word)) in starts.windows(2).zip(self.out.pixel::<N>(pixel)) {
                 let list = &entries[ends[0] as usize..ends[1] as usize];
-                // SAFETY: what `Merged` promises of its lists, and `run` checked that there are so many rows.
+                // SAFETY: `Merged` guarantees that its entries number its rows, and
+                // `run` checked that these rows exist.
                 let mut z = unsafe { sum_rows::<V, N>(self.rows, list) };
                 if !FIRST {
                     for (z, partial) in z.iter_mut().zip(&self.partial[at..at + N]) {
@@ -136,17 +141,17 @@ impl<const N: usize> ConvForward<'_, '_, N> {
     }
 }
 
-/// One chunk of `16 N` neurons of a fully connected layer.
+/// Computes the weighted input of one chunk of `16 N` neurons of a fully connected layer.
 pub(crate) struct FullForward<'a, const N: usize> {
     /// Weight rows of this chunk.
     pub rows: &'a [Row],
     /// Row numbers, all below `rows.len() / N`, `[step]`.
     pub list: &'a [u32],
-    /// Where each step's list starts; one more at the end.
+    /// Start of each step's list, followed by the end of the last.
     pub offsets: &'a [u32],
-    /// Weighted input, `[step][N]`, to be written.
+    /// Weighted input, `[step][N]`, which the kernel writes.
     pub current: &'a mut [Row],
-    /// What an input spike counts.
+    /// Value of an input spike.
     pub scale: f32,
 }
 
@@ -182,13 +187,13 @@ impl<const N: usize> Kernel for FullForward<'_, N> {
     }
 }
 
-/// The neurons of one chunk of a fully connected layer, from their weighted input.
+/// Runs the neurons of one chunk of a fully connected layer, given their weighted input.
 pub(crate) struct Fire<'a> {
     /// Weighted input, `[step][vectors]`.
     pub current: &'a [Row],
     /// Vectors of sixteen neurons per step.
     pub vectors: usize,
-    /// The neuron (its scale is already in `current`).
+    /// The parameters of the neurons; their scale is already contained in `current`.
     pub dynamics: Dynamics,
     /// Sums of squared weighted inputs, `[step]`.
     pub squares: &'a mut [Row],
@@ -216,8 +221,8 @@ impl Kernel for Fire<'_> {
     }
 }
 
-/// Sums rows of a table that stays in the nearest cache: how fast this machine can add at all, one load per
-/// add.
+/// Sums rows of a table that stays in the L1 cache, to measure how fast this
+/// machine can add with one load per addition.
 pub(super) struct Ceiling<'a> {
     pub rows: &'a [Row],
     pub list: &'a [u16],
@@ -244,14 +249,14 @@ impl Kernel for Ceiling<'_> {
     }
 }
 
-/// The first layer, one chunk of `16 N` output channels over a strip of pixels: each column of three pixels
-/// is a code per sign, and the sum of its weights is looked up.
+/// Runs one chunk of `16 N` output channels of the first layer over a strip of pixels. Each column of three
+/// pixels has one code for each sign, and the sum of its weights is looked up.
 pub(crate) struct CodeForward<'a, 'b, const N: usize> {
     /// Tables of this chunk, `[column of the kernel][code][N]`; the number of codes is a power of two.
     pub tables: &'a [Row],
     /// Codes of positive and negative spikes, `[column of the image, with one empty at each end][step]`.
     pub codes: &'a [[u16; 2]],
-    /// Where it goes.
+    /// Where the results are written.
     pub out: &'a mut Outlet<'b>,
 }
 
@@ -263,7 +268,7 @@ impl<const N: usize> Kernel for CodeForward<'_, '_, N> {
         let (steps, shift) = (self.out.squares.len(), self.out.shift::<N>());
         let columns = self.codes.len() / steps;
         let entries = self.tables.len() / (3 * N);
-        assert!(entries.is_power_of_two(), "a table for every code");
+        assert!(entries.is_power_of_two(), "the number of codes must be a power of two");
         for x in 0..columns - 2 {
             let trains: [&[[u16; 2]]; 3] = std::array::from_fn(|k| &self.codes[(x + k) * steps..][..steps]);
             let mut neurons = Neurons::<V, N>::at_rest(self.out.dynamics);
@@ -273,8 +278,8 @@ impl<const N: usize> Kernel for CodeForward<'_, '_, N> {
                     for (sign, sums) in signed.iter_mut().enumerate() {
                         let at = (k * entries + (usize::from(train[step][sign]) & (entries - 1))) * N;
                         for n in 0..N {
-                            // SAFETY: `k` is below 3 and the code, masked, below `entries`, of which there
-                            // are three times `N` rows.
+                            // SAFETY: `k` is below 3, the masked code is below `entries`, and
+                            // there are `3 * entries * N` rows.
                             sums[n] = sums[n].add(V::load(unsafe { self.tables.get_unchecked(at + n) }));
                         }
                     }

@@ -1,29 +1,32 @@
 //! Lists of weight rows for the forward kernels.
 //!
-//! The sum of a list's rows ([`super::forward`]) reads rows by number without a check. No list can lead it
-//! astray, because lists are made in this file only: [`Compact`] numbers the channels of a block, each once,
-//! [`Merged`] adds the offsets of the nine taps, and both keep the numbers that bound their entries. Their
-//! fields are private, and what a kernel needs of its weights follows from [`Merged::rows`].
+//! The sum of a list's rows ([`super::forward`]) reads rows by number without a bounds check. This is sound
+//! because lists are built only in this file: [`Compact`] lists the channels of a block, each at most once,
+//! [`Merged`] adds the offsets of the nine taps, and both store the bounds of their entries. Their fields are
+//! private, and [`Merged::rows`] states how many weight rows a kernel needs.
 
 use super::{Isa, Kernel, Vector, dispatch};
-use crate::events::make_room;
+use crate::events::grow_to;
 use crate::spikes::{Shape, Spikes};
 use std::ops::Range;
 
-/// Event lists are padded to a multiple of this with the number of a zero row.
+/// The lengths of event lists are padded to a multiple of this, with the number of a zero row.
 pub(crate) const PAD: usize = 4;
 
-/// Row numbers in event lists are kept times this, half the bytes of a vector: the largest that leaves
-/// sixteen bits enough, and an address is one multiplication away.
+/// Row numbers in event lists are stored multiplied by this, half the size of a vector in bytes. It is the
+/// largest factor for which sixteen bits are enough, and an address is then a single multiplication.
 pub(crate) const ROW: usize = 32;
 
-/// Most entries of lists one after the other: where each starts is kept in 32 bits.
+/// Largest total number of entries in consecutive lists, since the start of each is stored in 32 bits.
 pub(crate) const MOST: usize = u32::MAX as usize;
 
-/// Input channels of a block: as many as sixteen bits can number the rows of.
+/// Number of input channels in a block, so few that sixteen bits can number their rows.
 pub(crate) const BLOCK: usize = 128;
 
-const _: () = assert!(9 * BLOCK * ROW <= u16::MAX as usize, "the zero row comes after those of nine taps");
+const _: () = assert!(
+    9 * BLOCK * ROW <= u16::MAX as usize,
+    "sixteen bits must number the rows of nine taps and a zero row"
+);
 
 /// `0, 1, .. 63`.
 const CHANNELS: [u8; 64] = {
@@ -36,13 +39,13 @@ const CHANNELS: [u8; 64] = {
     table
 };
 
-/// Room after the first `end` entries for the selections from some words, which write sixty-four entries each
-/// however few they choose.
+/// Grows a buffer so that the selections from some words can be written after its first `end` entries. Each
+/// selection writes sixty-four entries, however few it selects.
 #[inline(always)]
-pub(crate) fn room_for(buffer: &mut Vec<u16>, end: usize, words: usize) -> &mut [u16] {
-    let room = end + 64 * (words + 1);
-    if buffer.len() < room {
-        make_room(buffer, 2 * room);
+pub(crate) fn grow_for(buffer: &mut Vec<u16>, end: usize, words: usize) -> &mut [u16] {
+    let needed = end + 64 * (words + 1);
+    if buffer.len() < needed {
+        grow_to(buffer, 2 * needed);
     }
     buffer
 }
@@ -53,39 +56,40 @@ pub(crate) fn slots(buffer: &mut [u16], at: usize) -> &mut [u16; 64] {
     (&mut buffer[at..at + 64]).try_into().expect("sixty-four entries")
 }
 
-/// Where a list starts, as lists keep it.
+/// The start of a list, as lists store it.
 ///
 /// # Panics
-/// If it is past what 32 bits number; [`crate::Packed::most_steps`] keeps lists from getting there.
+/// If it does not fit into 32 bits; [`crate::Packed::most_steps`] prevents this.
 #[inline(always)]
 pub(crate) fn number(start: usize) -> u32 {
-    assert!(start <= MOST, "a list with more entries than 32 bits number");
+    assert!(start <= MOST, "the lists have more entries than 32 bits can number");
     start as u32
 }
 
-/// Channels that fired, for one block of channels, `[pixel][step]`.
+/// Lists of the channels that fired, for one block of channels, `[pixel][step]`.
 #[derive(Debug, Default)]
 pub(crate) struct Compact {
-    /// Channels of the block, at most [`BLOCK`]: entries are below as many times [`ROW`].
+    /// Number of channels in the block, at most [`BLOCK`]; entries are below `size` times [`ROW`].
     size: usize,
     steps: usize,
-    /// Lists, and one train of empty ones for what lies outside the image; none while they are being made.
+    /// Number of lists, including one train of empty lists for pixels outside of the
+    /// image; 0 while they are being built.
     lists: usize,
-    /// Where each list starts, ascending; one more at the end, and perhaps others after it.
+    /// Start of each list, ascending, followed by the end of the last list. Entries after that are unused.
     offsets: Vec<u32>,
-    /// Channel numbers within the block times [`ROW`], ascending within a list; at least 64 more entries
-    /// follow.
+    /// Channel numbers within the block times [`ROW`], ascending within a
+    /// list; at least 64 unused entries follow.
     channels: Vec<u16>,
 }
 
 impl Compact {
-    /// Lists the spikes of some words of channels, at most [`BLOCK`], that `keep` (`[pixel][word]`) lets
-    /// through.
+    /// Lists the spikes of some words of channels, at most [`BLOCK`], except those that the dropout
+    /// mask `keep` (`[pixel][word]`) drops.
     pub fn build(&mut self, isa: Isa, spikes: &Spikes, keep: Option<&[u64]>, block: Range<usize>) {
         dispatch(isa, CompactKernel { lists: self, spikes, keep, block });
     }
 
-    /// Where each list starts, and one more.
+    /// Start of each list, followed by the end of the last.
     fn offsets(&self) -> &[u32] {
         &self.offsets[..=self.lists]
     }
@@ -106,17 +110,17 @@ impl Kernel for CompactKernel<'_> {
         const SHIFT: u32 = ROW.ilog2();
         let (words, steps) = (self.spikes.words_per_step(), self.spikes.steps());
         let size = self.spikes.channels().min(64 * self.block.end) - 64 * self.block.start;
-        assert!(size <= BLOCK, "a block of at most {BLOCK} channels");
-        // Whatever stands past the last channel is no spike.
+        assert!(size <= BLOCK, "a block has at most {BLOCK} channels");
+        // Bits past the last channel are not spikes.
         let valid = |word: usize| !0u64 >> (64 * (word + 1)).saturating_sub(self.spikes.channels()).min(63);
         self.lists.lists = 0;
         let Compact { offsets, channels, .. } = &mut *self.lists;
         let lists = (self.spikes.pixels() + 1) * steps;
-        make_room(offsets, lists + 1);
+        grow_to(offsets, lists + 1);
         offsets[0] = 0;
         let mut end = 0;
         for (pixel, train) in self.spikes.words().chunks_exact(words * steps).enumerate() {
-            let channels = room_for(channels, end, steps * self.block.len());
+            let channels = grow_for(channels, end, steps * self.block.len());
             let starts = &mut offsets[pixel * steps + 1..][..steps];
             for (start, at) in starts.iter_mut().zip(train.chunks_exact(words)) {
                 for (i, word) in self.block.clone().enumerate() {
@@ -127,58 +131,58 @@ impl Kernel for CompactKernel<'_> {
                 }
                 *start = end as u32;
             }
-            number(end); // and those before it are not larger
+            number(end); // checks the largest start; those before it are not larger
         }
         offsets[lists - steps + 1..=lists].fill(number(end));
         (self.lists.size, self.lists.steps, self.lists.lists) = (size, steps, lists);
     }
 }
 
-/// Row numbers (times [`ROW`]) of the events around each `[pixel of a strip][step]`, padded.
+/// Padded lists of the row numbers (times [`ROW`]) of the events around each `[pixel of a strip][step]`.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
-    /// Rows that the entries number.
+    /// Number of rows that entries can number.
     rows: usize,
-    /// What a kernel sums.
+    /// The lists that a kernel sums.
     lists: Lists,
-    /// One output row's columns: the events of the three input rows, `[column][step]`.
+    /// The lists of the columns of one output row: the events of three input rows, `[column][step]`.
     columns: Lists,
 }
 
-/// Lists of numbers, one after the other.
+/// Consecutive lists of numbers.
 #[derive(Debug, Default)]
 struct Lists {
-    /// At least [`WIDE`] more entries follow the last list.
+    /// The entries of all lists; at least [`WIDE`] unused entries follow the last list.
     entries: Vec<u16>,
-    /// Where each list starts, ascending; one more at the end.
+    /// Start of each list, ascending, followed by the end of the last.
     starts: Vec<u32>,
 }
 
 impl Merged {
-    /// Merges the lists of each output pixel of some rows. `size` is how many rows of weights each tap has;
-    /// it is at least the channels of `compact`.
+    /// Merges the lists of each output pixel of some rows. `size` is the number of weight rows for each tap,
+    /// which is at least the number of channels of `compact`.
     pub fn build(&mut self, isa: Isa, compact: &Compact, image: Shape, size: usize, rows: Range<usize>) {
         dispatch(isa, Merge { compact, merged: self, image, size, rows });
     }
 
-    /// How many rows the entries number: a kernel's weights must have as many.
+    /// Number of rows that entries can number. A kernel's weights must have at least as many.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// All entries, each below [`Merged::rows`] times [`ROW`] and a multiple of it, as far as lists go.
+    /// All entries. Within lists, each is a multiple of [`ROW`] and below [`Merged::rows`] times [`ROW`].
     pub(super) fn entries(&self) -> &[u16] {
         &self.lists.entries
     }
 
-    /// Where the list of each `[pixel][step]` starts, ascending; one more at the end.
+    /// Start of the list of each `[pixel][step]`, ascending, followed by the end of the last.
     pub(super) fn starts(&self) -> &[u32] {
         &self.lists.starts
     }
 }
 
-/// Merges the lists of each output pixel's neighbours, first down the columns, then across: every column
-/// serves three pixels.
+/// Merges the lists of each output pixel's neighbours, first within columns, then across columns:
+/// every column is used for three pixels.
 struct Merge<'a> {
     compact: &'a Compact,
     merged: &'a mut Merged,
@@ -193,14 +197,17 @@ impl Kernel for Merge<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let Merge { compact, merged, image: Shape { height, width, .. }, size, .. } = self;
-        assert!(compact.size <= size && size <= BLOCK, "as many rows as channels, at most {BLOCK}");
+        assert!(
+            compact.size <= size && size <= BLOCK,
+            "there must be as many rows as channels, at most {BLOCK}"
+        );
         let steps = compact.steps;
-        // Lists that are being made number nothing yet.
+        // While lists are being built, there are none to read.
         merged.lists.clear();
         merged.rows = 9 * size + 1;
         for y in self.rows {
-            // The neighbours at -1, 0 and 1, those outside as number `end`, and the offset of their weight
-            // rows.
+            // The neighbours at -1, 0 and 1 (`end` for those outside of the image),
+            // and the offsets of their weight rows.
             let around = |at: usize, end: usize, taps: usize| {
                 [0, 1, 2].map(|tap| ((at + tap).wrapping_sub(1).min(end), (tap * taps * size * ROW) as u16))
             };
@@ -212,7 +219,7 @@ impl Kernel for Merge<'_> {
                 let neighbours = rows.map(|(v, offset)| (first(v) * steps, offset));
                 merged.columns.append::<V>(&compact.channels, compact.offsets(), neighbours, steps, None);
             }
-            // What lies outside is empty.
+            // Columns outside of the image are empty.
             let Lists { entries, starts } = &mut merged.columns;
             starts.resize(starts.len() + steps, starts[starts.len() - 1]);
             for x in 0..width {
@@ -223,21 +230,22 @@ impl Kernel for Merge<'_> {
     }
 }
 
-/// Entries copied at a time.
+/// Number of entries copied at a time.
 const WIDE: usize = 16;
 
 impl Lists {
-    /// No list.
+    /// Removes all lists.
     fn clear(&mut self) {
         self.starts.clear();
         self.starts.push(0);
     }
 
-    /// Appends `steps` lists: step by step the lists of three neighbours, one after the other, each entry
-    /// plus its neighbour's offset; padded with `padding` to a multiple of [`PAD`] if it is given.
+    /// Appends `steps` lists, one for each step. A list consists of the lists of three
+    /// neighbours, with the neighbour's offset added to each entry. If `padding` is given, the
+    /// list is padded with it to a multiple of [`PAD`].
     ///
-    /// The neighbours are given by the first of their lists (one per step, consecutive) among those that
-    /// `starts` delimits in `source`, ascending, one more at the end.
+    /// A neighbour is given by the number of its first list; its lists, one per step, are consecutive.
+    /// `starts` are the starts of the lists in `source`, ascending, followed by the end of the last.
     #[inline(always)]
     fn append<V: Vector>(
         &mut self,
@@ -247,7 +255,7 @@ impl Lists {
         steps: usize,
         padding: Option<u16>,
     ) {
-        let mut end = *self.starts.last().expect("it holds at least the start") as usize;
+        let mut end = *self.starts.last().expect("it contains at least the first start") as usize;
         let trains = neighbours.map(|(first, offset)| (&starts[first..][..steps + 1], offset));
         let copied: usize = trains.iter().map(|(starts, _)| (starts[steps] - starts[0]) as usize).sum();
         let most = end + copied + steps * PAD;
@@ -264,12 +272,12 @@ impl Lists {
                 let (mut from, stop) = (starts[step] as usize, starts[step + 1] as usize);
                 let mut to = end;
                 end += stop - from;
-                // Once even if there is nothing to copy: a branch that is always taken is predicted.
+                // The loop runs once even if there is nothing to copy, so that its branch almost always
+                // goes the same way and is predicted.
                 loop {
-                    // SAFETY: `starts` ascends, here and in every list of this file, to its last entry, after
-                    // which
-                    // `source` has `WIDE` more. What is copied adds up to `copied`, so that `to` is at most
-                    // `most`, and `target` has `2 * WIDE` more.
+                    // SAFETY: `starts` ascends, as in every list of this file, and `source` has `WIDE`
+                    // entries after the last start. The lengths of the copied lists add up to `copied`, so
+                    // `to` is at most `most`, and `target` has `2 * WIDE` entries after that.
                     unsafe {
                         let source = &*source.add(from).cast::<[u16; WIDE]>();
                         V::shift(source, offset, &mut *target.add(to).cast::<[u16; WIDE]>());
@@ -297,8 +305,8 @@ impl Lists {
 mod tests {
     use super::*;
 
-    /// The rows that a pixel's list should number at a step: the channels that fired at each tap, taps by
-    /// columns.
+    /// The rows that a pixel's list should number at a step: the channels that fired at
+    /// each tap, with taps ordered by columns.
     fn expected(
         spikes: &Spikes,
         keep: &[u64],
@@ -327,7 +335,7 @@ mod tests {
         rows
     }
 
-    /// Small enough for Miri, which sees reads and writes out of bounds that go unnoticed otherwise.
+    /// Small enough for Miri, which detects reads and writes out of bounds that would otherwise go unnoticed.
     #[test]
     fn merged_lists_number_the_rows_of_all_neighbours() {
         let (mut compact, mut merged) = (Compact::default(), Merged::default());
@@ -342,7 +350,7 @@ mod tests {
             let keep: Vec<u64> =
                 (0..shape.pixels() * words).map(|i| !(i as u64).wrapping_mul(0xABCD_EF01_2345)).collect();
             if channels % 64 != 0 {
-                // Bits that should not be there name no row.
+                // Invalid bits past the last channel must not lead to a row.
                 spikes.words_mut().chunks_exact_mut(words).for_each(|at| at[words - 1] |= 1 << 63);
             }
             let size = channels.max(4); // the last block of a layer has fewer channels than the others

@@ -1,8 +1,8 @@
-//! Instruction sets: chosen once at run time, never at build time, and always by argument.
+//! Instruction sets. The set is chosen at run time, never at build time, and is always passed as an argument.
 //!
-//! Every kernel is written once, generic over `Vector` (sixteen f32 lanes), and compiled for each
-//! instruction set; `Portable` is the safe scalar twin that the others are tested against. All `unsafe` of
-//! the project is in this folder.
+//! Every kernel is written once, generic over `Vector` (sixteen f32 lanes), and compiled for each instruction
+//! set; `Portable` is the safe scalar reference implementation, with which the tests compare the others. All
+//! `unsafe` code of the project is in this folder.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -25,12 +25,12 @@ pub enum Isa {
     Avx512,
     /// AVX2 and FMA: sixteen lanes in two registers.
     Avx2,
-    /// What every CPU has; also the twin the others are tested against.
+    /// Portable code for any CPU; also the reference implementation, with which the tests compare the others.
     Portable,
 }
 
 impl Isa {
-    /// The sets of this CPU, fastest first. [`Isa::Portable`] is always the last.
+    /// The sets that this CPU supports, fastest first. [`Isa::Portable`] is always the last.
     pub fn available() -> Vec<Isa> {
         let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -46,12 +46,12 @@ impl Isa {
         sets
     }
 
-    /// The fastest set of this CPU.
+    /// The fastest set that this CPU supports.
     pub fn best() -> Isa {
         Self::available()[0]
     }
 
-    /// Whether this CPU has the set.
+    /// Whether this CPU supports the set.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Portable => true,
@@ -75,7 +75,8 @@ impl fmt::Display for Isa {
     }
 }
 
-/// The name is none of `avx512`, `avx2`, `portable`, or this CPU lacks the set.
+/// The error that a name is none of `avx512`, `avx2` and `portable`, or
+/// that this CPU does not support the set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("instruction set '{name}' is not one of this CPU's: {available}")]
 pub struct UnknownIsa {
@@ -95,12 +96,13 @@ impl FromStr for Isa {
     }
 }
 
-/// Plain safe work that the compiler should vectorise for an instruction set.
+/// Plain safe code that the compiler should vectorise for an instruction set.
 ///
-/// Implement it on a struct of borrowed arguments and mark `run` `#[inline(always)]`: the body is then
-/// compiled once per instruction set. It must not use `mul_add`, so that its result is the same in each.
+/// Implement it on a struct of borrowed arguments and mark `run` `#[inline(always)]`:
+/// the body is then compiled once per instruction set. It must not use `mul_add`, so
+/// that its result is the same in all of them.
 pub trait Work {
-    /// What the work gives.
+    /// The result of the work.
     type Output;
 
     /// Does the work.
@@ -110,9 +112,9 @@ pub trait Work {
 /// Runs `work`, compiled for `isa`.
 ///
 /// # Panics
-/// If this CPU lacks `isa`.
+/// If this CPU does not support `isa`.
 pub fn vectorise<W: Work>(isa: Isa, work: W) -> W::Output {
-    assert!(isa.is_available(), "this CPU has no {isa}");
+    assert!(isa.is_available(), "this CPU does not support {isa}");
     match isa {
         Isa::Portable => work.run(),
         #[cfg(target_arch = "x86_64")]
@@ -128,7 +130,7 @@ pub fn vectorise<W: Work>(isa: Isa, work: W) -> W::Output {
 
 /// A kernel: written once, compiled for each instruction set. `run` must be `#[inline(always)]`.
 pub(crate) trait Kernel {
-    /// What it gives.
+    /// The result of the kernel.
     type Output;
 
     /// Runs with the vectors of one instruction set.
@@ -149,7 +151,7 @@ impl<V: Vector, K: Kernel> Work for With<V, K> {
 /// Runs `kernel`, compiled for `isa`.
 ///
 /// # Panics
-/// If this CPU lacks `isa`.
+/// If this CPU does not support `isa`.
 pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     match isa {
         Isa::Portable => vectorise(isa, With::<Portable, K>(kernel, std::marker::PhantomData)),
@@ -158,13 +160,13 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => vectorise(isa, With::<x86::Avx2, K>(kernel, std::marker::PhantomData)),
         #[cfg(not(target_arch = "x86_64"))]
-        Isa::Avx512 | Isa::Avx2 => panic!("this CPU has no {isa}"),
+        Isa::Avx512 | Isa::Avx2 => panic!("this CPU does not support {isa}"),
     }
 }
 
-/// Adds 256-byte rows, picked at random from a 32 KB table, `repeats` times over a fixed list; returns the
-/// number of additions and a sum that depends on all of them. Timed by the caller, it gives the machine's
-/// load ceiling.
+/// Adds rows of 256 bytes from random places of a 32 KB table, `repeats` times over a fixed list.
+/// Returns the number of additions and a sum that depends on all of them. The caller measures the time,
+/// which gives the machine's load ceiling.
 pub fn add_random_rows(isa: Isa, repeats: usize) -> (u64, f32) {
     let rows: Vec<Row> = (0..512).map(|i| Row([i as f32 * 1e-6; 16])).collect();
     let stream = crate::philox::Stream::new(0, crate::philox::Purpose::Benchmark, 0, 0);

@@ -1,9 +1,9 @@
-//! Sixteen f32 lanes, whatever registers hold them.
+//! Sixteen f32 lanes, independent of the registers that hold them.
 //!
 //! The lanes are the output channels of a layer; a sum over events never mixes lanes, so forward results are
-//! the same bits in every instruction set.
+//! bit-identical in all instruction sets.
 
-/// Sixteen floats in one line of the cache: an unaligned row would cost two loads.
+/// Sixteen floats in one cache line; an unaligned row would need two loads.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [f32; 16]);
@@ -31,16 +31,16 @@ impl std::ops::DerefMut for Row {
 
 /// Sixteen f32 lanes and the few operations that the kernels need.
 ///
-/// Implementations other than [`Portable`] may only be used where the CPU has their features: the kernels are
-/// reached through `dispatch` functions that see to it.
+/// Implementations other than [`Portable`] may only be used if the CPU has their features. The `dispatch`
+/// function, through which kernels are called, ensures this.
 pub(crate) trait Vector: Copy {
-    /// What one register holds of it.
+    /// The lanes that one register holds.
     type Part: Part;
     /// All lanes zero.
     fn zero() -> Self;
     /// All lanes `x`.
     fn splat(x: f32) -> Self;
-    /// Sixteen floats at `source`.
+    /// Loads the lanes.
     fn load(source: &[f32; 16]) -> Self;
     /// Writes the lanes.
     fn store(self, target: &mut [f32; 16]);
@@ -58,19 +58,19 @@ pub(crate) trait Vector: Copy {
     fn add_where(self, mask: u16, other: Self) -> Self;
     /// Bit `i` set where lane `i` is greater than lane `i` of `other`.
     fn greater(self, other: Self) -> u16;
-    /// Zero in the lanes of `mask`.
+    /// Sets the lanes of `mask` to zero.
     fn clear(self, mask: u16) -> Self;
-    /// Sum of the lanes: ((i, i+8) pairs, then (i, i+4), (i, i+2), (i, i+1)).
+    /// Sum of the lanes, in a fixed order: first pairs (i, i+8), then (i, i+4), (i, i+2) and (i, i+1).
     fn sum(self) -> f32;
-    /// For each of four vectors, in order, its lanes folded to four: lane `l` of the fold is
-    /// `(l + (l + 8)) + ((l + 4) + (l + 12))`, the first half of [`Vector::sum`].
+    /// Folds the lanes of each of four vectors to four lanes, in order. Lane `l` of the fold of `v` is
+    /// `(v[l] + v[l + 8]) + (v[l + 4] + v[l + 12])`, the first half of [`Vector::sum`].
     fn fold(vectors: [Self; 4]) -> Self;
-    /// From four folds of four vectors, the sums of the sixteen vectors, in order.
+    /// The sums of sixteen vectors, in order, given four folds of four vectors each.
     fn finish(folds: [Self; 4]) -> Self;
-    /// Sixteen entries of `source`, each plus `offset`.
+    /// Writes the sixteen entries of `source`, each plus `offset`, to `target`.
     fn shift(source: &[u16; 16], offset: u16, target: &mut [u16; 16]);
-    /// The entries of `table` whose bit is set, in order, each times `2^SHIFT` plus `offset`, to the front of
-    /// `target`, of which all may be overwritten. Returns how many there are.
+    /// Writes the entries of `table` whose bit is set, in order, each times `2^SHIFT` plus `offset`, to the
+    /// front of `target`. All of `target` may be overwritten. Returns the number of these entries.
     fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize;
     /// Transposes a square of bits in place: bit `j` of word `i` becomes bit `i` of word `j`.
     #[inline(always)]
@@ -79,13 +79,13 @@ pub(crate) trait Vector: Copy {
     }
 }
 
-/// As many lanes as one register holds: for kernels that need more registers than there are for sixteen.
+/// As many lanes as one register holds, for kernels that would need too many registers with sixteen lanes.
 pub(crate) trait Part: Copy {
-    /// Its lanes: 8 or 16.
+    /// Number of lanes: 8 or 16.
     const LANES: usize;
     /// All lanes zero.
     fn zero() -> Self;
-    /// The lanes from `at` on, a multiple of [`Part::LANES`].
+    /// Loads the lanes from `at` on, a multiple of [`Part::LANES`].
     fn load(source: &[f32; 16], at: usize) -> Self;
     /// Writes the lanes from `at` on.
     fn store(self, target: &mut [f32; 16], at: usize);
@@ -126,7 +126,7 @@ macro_rules! whole_part {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use whole_part;
 
-/// The safe scalar twin.
+/// The safe scalar reference implementation.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32; 16]);
 
@@ -260,8 +260,8 @@ fn transpose(square: &mut [u64; 64]) {
     }
 }
 
-/// Swaps the high bits (not of `low`) of each word whose number lacks `HALF` with the low bits of the word
-/// `HALF` on.
+/// Swaps the high bits (those not in `low`) of each word whose index does not contain the bit `HALF` with the
+/// low bits of the word `HALF` places later.
 #[inline(always)]
 fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
     for pair in square.chunks_exact_mut(2 * HALF) {
@@ -274,7 +274,7 @@ fn swap_far<const HALF: usize>(square: &mut [u64; 64], low: u64) {
     }
 }
 
-/// The same within eight words, written so that it is a few operations on all of them.
+/// The same within eight words, written so that it compiles to a few operations on all of them.
 #[inline(always)]
 fn swap_near<const HALF: usize>(eight: &mut [u64; 8], low: u64) {
     let other: [u64; 8] = std::array::from_fn(|k| eight[k ^ HALF]);

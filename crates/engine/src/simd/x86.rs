@@ -1,10 +1,10 @@
-//! AVX-512 and AVX2.
+//! Vectors for AVX-512 and AVX2.
 
 use super::vector::whole_part;
 use super::{Part, Vector, Work};
 use std::arch::x86_64::*;
 
-/// Whether the CPU has what [`Avx512`] uses.
+/// Whether the CPU has the features that [`Avx512`] uses.
 pub(super) fn has_avx512() -> bool {
     has_avx2()
         && is_x86_feature_detected!("avx512f")
@@ -14,7 +14,7 @@ pub(super) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Whether the CPU has what [`Avx2`] uses.
+/// Whether the CPU has the features that [`Avx2`] uses.
 pub(super) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
@@ -40,8 +40,8 @@ pub(crate) struct Avx512(__m512);
 
 whole_part!(Avx512);
 
-// SAFETY (every block of this impl): a value of `Avx512` is only made in code that runs under `run_avx512` or
-// another function with the same features, and loads and stores go through references to sixteen floats.
+// SAFETY (every block of this impl): a value of `Avx512` is only created in code that runs under `run_avx512`
+// or another function with the same features, and loads and stores go through references to sixteen floats.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Vector for Avx512 {
     type Part = Self;
@@ -97,7 +97,8 @@ impl Vector for Avx512 {
     fn fold(v: [Self; 4]) -> Self {
         unsafe {
             let [a, b, c, d] = v.map(|v| v.0);
-            // Quarters (0 1 | 2 3) of two vectors, added crosswise: eight lanes of each are left.
+            // Quarters 2 and 3 of two vectors are added to quarters 0 and 1,
+            // so that eight lanes of each remain.
             let ab = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xEE>(a, b));
             let cd = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(c, d), _mm512_shuffle_f32x4::<0xEE>(c, d));
             let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xDD>(ab, cd));
@@ -137,7 +138,7 @@ impl Vector for Avx512 {
     }
     #[inline(always)]
     fn transpose(square: &mut [u64; 64]) {
-        /// Swaps the high bits of `a` with the low bits (of `low`) of `b`.
+        /// Swaps the high bits of `a` with the low bits (those in `low`) of `b`.
         #[inline(always)]
         unsafe fn swap<const SHIFT: u32>(v: &mut [__m512i; 8], a: usize, b: usize, low: i64) {
             unsafe {
@@ -159,13 +160,14 @@ impl Vector for Avx512 {
             for a in [0, 2, 4, 6] {
                 swap::<8>(&mut v, a, a + 1, 0x00FF_00FF_00FF_00FF);
             }
-            // Within eight words: each takes half of its bits from the word across, turned by as many places.
+            // Within eight words, each word takes half of its bits from its
+            // partner, rotated by `places` bits.
             let half = |places: i64, low: i64| {
                 let lanes: [i64; 8] = std::array::from_fn(|k| k as i64 & places);
-                let turn = lanes.map(|high| if high == 0 { places } else { 64 - places });
+                let rotation = lanes.map(|high| if high == 0 { places } else { 64 - places });
                 let taken = lanes.map(|high| if high == 0 { !low } else { low });
-                let across: [i64; 8] = std::array::from_fn(|k| k as i64 ^ places);
-                [across, turn, taken].map(|lanes| _mm512_loadu_si512(lanes.as_ptr().cast()))
+                let partner: [i64; 8] = std::array::from_fn(|k| k as i64 ^ places);
+                [partner, rotation, taken].map(|lanes| _mm512_loadu_si512(lanes.as_ptr().cast()))
             };
             let halves = [
                 half(4, 0x0F0F_0F0F_0F0F_0F0F),
@@ -173,8 +175,8 @@ impl Vector for Avx512 {
                 half(1, 0x5555_5555_5555_5555),
             ];
             for (i, v) in v.iter_mut().enumerate() {
-                for [across, turn, taken] in halves {
-                    let other = _mm512_rolv_epi64(_mm512_permutexvar_epi64(across, *v), turn);
+                for [partner, rotation, taken] in halves {
+                    let other = _mm512_rolv_epi64(_mm512_permutexvar_epi64(partner, *v), rotation);
                     // taken ? other : v
                     *v = _mm512_ternarylogic_epi64::<0xCA>(taken, other, *v);
                 }
@@ -207,7 +209,7 @@ impl Avx2 {
         }
     }
 
-    /// Both vectors folded to four lanes, as [`Vector::fold`] has it.
+    /// Folds two vectors to four lanes each, as [`Vector::fold`] does.
     #[inline(always)]
     #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
     fn halves(a: Self, b: Self) -> __m256 {
@@ -218,7 +220,7 @@ impl Avx2 {
         }
     }
 
-    /// Four lanes `(x0 x1 x2 x3)` of each of four vectors, as pairs `x0 + x2`, `x1 + x3`.
+    /// Adds the four lanes `(x0 x1 x2 x3)` of each of four vectors in pairs: `x0 + x2`, `x1 + x3`.
     #[inline(always)]
     #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
     fn pairs(a: Self) -> __m256 {
@@ -228,21 +230,21 @@ impl Avx2 {
         }
     }
 
-    /// The sums of eight vectors from two folds, as [`Vector::finish`] has it.
+    /// The sums of eight vectors, given two folds, as [`Vector::finish`] computes them.
     #[inline(always)]
     #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
     fn quarters(a: Self, b: Self) -> __m256 {
         unsafe {
             let (a, b) = (Self::pairs(a), Self::pairs(b));
             let (even, odd) = (_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xDD>(a, b));
-            // Lanes are now vectors (0 2 4 6) of the low and (1 3 5 7) of the high half.
+            // The low half now contains vectors 0, 2, 4 and 6, and the high half vectors 1, 3, 5 and 7.
             let sums = _mm256_add_ps(even, odd);
             _mm256_permutevar8x32_ps(sums, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
         }
     }
 }
 
-/// All bits of lane `i` set where bit `i` of `mask` is.
+/// Sets all bits of lane `i` if bit `i` of `mask` is set.
 #[inline(always)]
 #[allow(clippy::undocumented_unsafe_blocks)] // as for the impl below
 fn lane_mask(mask: u16) -> __m256 {
@@ -299,7 +301,7 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn add_where(self, mask: u16, other: Self) -> Self {
         unsafe {
-            // Adding +0 elsewhere changes nothing but the sign of a zero.
+            // Adding +0 in the other lanes can only change the sign of a zero.
             let (low, high) =
                 (_mm256_and_ps(lane_mask(mask), other.0), _mm256_and_ps(lane_mask(mask >> 8), other.1));
             self.add(Avx2(low, high))
@@ -345,7 +347,7 @@ impl Vector for Avx2 {
     }
 }
 
-/// Half of [`Avx2`].
+/// One of the two registers of [`Avx2`].
 #[derive(Clone, Copy)]
 pub(crate) struct Eight(__m256);
 

@@ -1,11 +1,11 @@
-//! Runs a network in the engine, on every instruction set and in both gradient modes, and compares all of it
-//! with the twin.
+//! Runs a network in the engine, on every instruction set and in both gradient modes, and compares all
+//! of it with the reference implementation.
 
 use super::{Dense, forward};
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::*;
 
-/// Numbers of one random case.
+/// The random numbers of one case.
 pub struct Draw(Stream, usize);
 
 impl Draw {
@@ -23,7 +23,7 @@ impl Draw {
     }
 }
 
-/// A network, and what it is shown.
+/// A network and its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub notation: &'static str,
@@ -33,16 +33,16 @@ pub struct Case {
     pub v_th: f32,
     pub steps: usize,
     pub samples: usize,
-    /// Share of the input values that are not zero.
+    /// Fraction of the input values that are not zero.
     pub rate: f32,
-    /// Whether some samples have real input.
+    /// Whether some samples have real-valued input.
     pub real: bool,
     pub dropout: bool,
-    /// How far the weights' mean is above zero, in half widths of their distribution.
+    /// Mean of the weights, in half widths of their distribution.
     pub bias: f32,
 }
 
-/// Half a unit in the last place of 1 in float32: what one rounding may change, relatively.
+/// Largest relative error of one rounding in float32: half a unit in the last place of 1.
 const ROUNDING: f64 = 1.0 / (1 << 24) as f64;
 
 /// A network of the case with weights that are multiples of 1/256.
@@ -67,9 +67,9 @@ fn network(case: &Case, draw: &mut Draw) -> Network {
     network
 }
 
-/// An input, `[step][channel][row][column]`: -1, 0 and 1, or multiples of 1/8.
+/// An input, `[step][channel][row][column]`: values -1, 0 and 1, or multiples of 1/8.
 fn input(case: &Case, len: usize, draw: &mut Draw) -> Vec<f32> {
-    // Images of either kind may meet in one group.
+    // One group may contain images of both kinds.
     let real = case.real && draw.uniform() < 0.7;
     let value = |draw: &mut Draw| match (draw.uniform() < case.rate, real) {
         (false, _) => 0.0,
@@ -85,19 +85,20 @@ fn masks(case: &Case, architecture: &Architecture, draw: &mut Draw) -> Vec<Vec<f
     layers.map(|l| (0..l.output.neurons()).map(|_| draw.pick(&[0.0, 2.0, 2.0])).collect()).collect()
 }
 
-/// Runs a case and compares spikes, measurements and gradients with the twin's. Returns the share of neurons
-/// and steps of each hidden layer that fired.
+/// Runs a case and compares spikes, measurements and gradients with those of the reference implementation.
+/// Returns the fraction of neurons and steps of each hidden layer that fired.
 pub fn agree(case: &Case, draw: &mut Draw, scratch: &Scratch) -> Vec<f64> {
     let network = network(case, draw);
     let (shape, steps, samples) = (network.architecture.input(), case.steps, case.samples);
     let inputs: Vec<Vec<f32>> = (0..samples).map(|_| input(case, steps * shape.neurons(), draw)).collect();
     let masks: Vec<Vec<Vec<f32>>> = (0..samples).map(|_| masks(case, &network.architecture, draw)).collect();
     let labels: Vec<usize> = (0..samples).map(|i| i % network.architecture.classes()).collect();
-    let twins: Vec<Dense> = (0..samples).map(|i| forward(&network, &inputs[i], steps, &masks[i])).collect();
+    let references: Vec<Dense> =
+        (0..samples).map(|i| forward(&network, &inputs[i], steps, &masks[i])).collect();
     for mode in [Gradient::StraightThrough, Gradient::Exact] {
         let mut mean = vec![0.0; network.weights.len()];
-        for (twin, &label) in twins.iter().zip(&labels) {
-            let gradient = twin.gradient(&network, label, mode);
+        for (reference, &label) in references.iter().zip(&labels) {
+            let gradient = reference.gradient(&network, label, mode);
             mean.iter_mut().zip(gradient).for_each(|(mean, g)| *mean += g / samples as f64);
         }
         for isa in Isa::available() {
@@ -116,20 +117,22 @@ pub fn agree(case: &Case, draw: &mut Draw, scratch: &Scratch) -> Vec<f64> {
             let traces =
                 train_batch(&packed, steps, samples, mode, scratch, prepare, measure, &mut gradient).unwrap();
             let name = format!("{case:?} {isa} {mode}");
-            traces.iter().zip(&twins).for_each(|(trace, twin)| same_forward(&name, trace, twin));
-            same_gradient(&name, &network, &twins, &gradient, &mean);
+            for (trace, reference) in traces.iter().zip(&references) {
+                same_forward(&name, trace, reference);
+            }
+            same_gradient(&name, &network, &references, &gradient, &mean);
         }
     }
     let share = |layer: usize| {
-        let fired = twins.iter().flat_map(|twin| &twin.spikes[layer]).flatten();
+        let fired = references.iter().flat_map(|reference| &reference.spikes[layer]).flatten();
         let (fired, all) = fired.fold((0, 0), |(fired, all), &spike| (fired + usize::from(spike), all + 1));
         fired as f64 / all as f64
     };
     (0..network.architecture.hidden().len()).map(share).collect()
 }
 
-fn same_forward(name: &str, trace: &Trace, twin: &Dense) {
-    for (layer, expected) in twin.spikes.iter().enumerate() {
+fn same_forward(name: &str, trace: &Trace, reference: &Dense) {
+    for (layer, expected) in reference.spikes.iter().enumerate() {
         let spikes = trace.spikes(layer);
         for (t, expected) in expected.iter().enumerate() {
             for (n, &expected) in expected.iter().enumerate() {
@@ -139,21 +142,21 @@ fn same_forward(name: &str, trace: &Trace, twin: &Dense) {
             }
         }
     }
-    assert_eq!(trace.synops(), twin.synops, "{name}");
-    for (layer, (found, expected)) in trace.weighted_input_norms().iter().zip(&twin.norms).enumerate() {
-        // Positive numbers are added in float32, in each lane as many as it has neurons: each addition
-        // changes the sum by at most a rounding of it, and the root halves that, which leaves as much again
-        // for squaring.
+    assert_eq!(trace.synops(), reference.synops, "{name}");
+    for (layer, (found, expected)) in trace.weighted_input_norms().iter().zip(&reference.norms).enumerate() {
+        // Positive numbers are added in float32, as many in each lane as it has neurons. Each addition
+        // changes the sum by at most one rounding, and the square root halves the relative error, which
+        // leaves the same amount for the errors of squaring.
         let spikes = trace.spikes(layer);
         let added = spikes.pixels() * spikes.channels().div_ceil(16);
         let bound = ROUNDING * (added + 4) as f64 * expected;
         assert!((found - expected).abs() <= bound, "{name}: norm of layer {layer} {found} {expected}");
     }
-    // Sums of multiples of 1/2048 far below 2^13: exact.
+    // Sums of multiples of 1/2048 that are far below 2^13 are exact.
     let signal: Vec<f64> = trace.signal().iter().map(|&z| f64::from(z)).collect();
-    assert_eq!(signal, twin.signal, "{name}");
-    for (&found, &expected) in trace.prediction().iter().zip(&twin.prediction) {
-        // The twin's potential is the same float32; dividing it by T rounds once.
+    assert_eq!(signal, reference.signal, "{name}");
+    for (&found, &expected) in trace.prediction().iter().zip(&reference.prediction) {
+        // The reference implementation has the same float32 potential; dividing it by T rounds once.
         assert!(
             (f64::from(found) - expected).abs() <= ROUNDING * expected.abs(),
             "{name}: {found} {expected}"
@@ -161,14 +164,14 @@ fn same_forward(name: &str, trace: &Trace, twin: &Dense) {
     }
 }
 
-/// Every tensor's gradient, within what rounding can do to it.
+/// Compares every tensor's gradient, within the errors that rounding can cause.
 ///
-/// An entry is a sum of sums, in float32. Each addition or product changes its result by at most [`ROUNDING`]
-/// of it, up or down as chance has it, and intermediate sums have the size of the final ones: with `n`
-/// roundings on the way the error's standard deviation is at most `ROUNDING * sqrt(n)` of the entries' size.
-/// Six of these are allowed, relative to the tensor's largest entry.
-fn same_gradient(name: &str, network: &Network, twins: &[Dense], found: &[f32], expected: &[f64]) {
-    let roundings: Vec<Vec<f64>> = twins.iter().map(|twin| twin.roundings(network)).collect();
+/// An entry is a sum of sums, in float32. Each addition or product has a relative error of at most
+/// [`ROUNDING`], of random sign, and intermediate sums have the size of the final ones. After `n` roundings,
+/// the standard deviation of the error is at most `ROUNDING * sqrt(n)` times the size of the entries. Six
+/// standard deviations are allowed, relative to the tensor's largest entry.
+fn same_gradient(name: &str, network: &Network, references: &[Dense], found: &[f32], expected: &[f64]) {
+    let roundings: Vec<Vec<f64>> = references.iter().map(|reference| reference.roundings(network)).collect();
     for (number, parameter) in network.architecture.parameters().iter().enumerate() {
         let range = parameter.offset..parameter.offset + parameter.len;
         let count: f64 = roundings.iter().map(|roundings| roundings[number]).sum();

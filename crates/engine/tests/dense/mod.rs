@@ -1,25 +1,25 @@
-//! A naive dense twin of the network: the equations of SPEC sections 1 and 2, neuron by neuron and step by
-//! step, with no lists, no bits and no vectors. It shares nothing with the kernels but the network's
-//! description.
+//! A naive dense reference implementation of the network: the equations of sections 1 and 2 of the specification,
+//! neuron by neuron and step by step, without lists, bits or vectors. It shares only the
+//! network's description with the kernels.
 //!
-//! The weighted input of the tests' weights, multiples of a power of two, is exact in float32 in any order of
-//! summation, and the potential is kept in float32: a spike that differs is a fault, not rounding. Gradients
-//! are in float64.
+//! The weights in the tests are multiples of a power of two, so that the weighted input is exact in float32
+//! in any order of summation. The potential is also in float32. A spike that differs is therefore an error,
+//! and not an effect of rounding. Gradients are in float64.
 
 pub mod compare;
 
 use leaklab_engine::*;
 use rayon::prelude::*;
 
-/// What the twin computes of one sample, forward.
+/// The forward pass of one sample, as the reference implementation computes it.
 pub struct Dense {
-    /// What goes into each layer, masked, `[layer][step][neuron]`.
+    /// Input of each layer after dropout, `[layer][step][neuron]`.
     values: Vec<Vec<Vec<f64>>>,
-    /// What a spike of each hidden layer's neuron counts, `[layer][neuron]`.
+    /// Value of a spike of each hidden neuron, `[layer][neuron]`.
     scales: Vec<Vec<f64>>,
     /// `[hidden layer][step][neuron]`.
     pub spikes: Vec<Vec<Vec<bool>>>,
-    /// Per hidden layer, the time mean of the norm of the weighted input.
+    /// For each hidden layer, the mean over time of the norm of the weighted input.
     pub norms: Vec<f64>,
     /// Weighted input of the output layer, `[step][class]`.
     pub signal: Vec<f64>,
@@ -33,7 +33,7 @@ fn lambda(network: &Network, layer: usize) -> f64 {
     tau.map_or(1.0, |tau| (-1.0 / tau.steps()).exp())
 }
 
-/// The weights of a layer; none for a pool.
+/// The weights of a layer; empty for a pool.
 fn weights<'a>(network: &'a Network, layer: &Layer) -> &'a [f32] {
     layer.parameter.map_or(&[][..], |p| {
         let p = &network.architecture.parameters()[p];
@@ -46,7 +46,7 @@ fn taps() -> impl Iterator<Item = (usize, usize)> {
     (0..3).flat_map(|ky| (0..3).map(move |kx| (ky, kx)))
 }
 
-/// Outputs `out` of a row or column of length `n` whose input `out + tap - 1` is inside.
+/// Outputs `out` in a row or column of length `n` whose input `out + tap - 1` is inside of the image.
 fn inside(tap: usize, n: usize) -> std::ops::Range<usize> {
     1usize.saturating_sub(tap)..(n + 1 - tap).min(n)
 }
@@ -93,7 +93,7 @@ fn pool_inputs(layer: &Layer, neuron: usize) -> [usize; 4] {
     [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(dy, dx)| (c * i.height + 2 * y + dy) * i.width + 2 * x + dx)
 }
 
-/// Connections of one input neuron to a layer.
+/// Number of connections from one input neuron to a layer.
 fn fan_out(layer: &Layer, neuron: usize) -> u64 {
     let i = layer.input;
     let (y, x) = (neuron % i.pixels() / i.width, neuron % i.width);
@@ -105,7 +105,7 @@ fn fan_out(layer: &Layer, neuron: usize) -> u64 {
     }
 }
 
-/// Loss derivative of a layer's input values from `d` of its neurons.
+/// Loss derivatives of a layer's input values, given `d` of its neurons.
 fn pull_back(layer: &Layer, weights: &[f32], d: &[f64]) -> Vec<f64> {
     let (i, o) = (layer.input, layer.output);
     let mut below = vec![0.0; i.neurons()];
@@ -140,7 +140,7 @@ fn pull_back(layer: &Layer, weights: &[f32], d: &[f64]) -> Vec<f64> {
     below
 }
 
-/// Adds the gradient of the weights of one output channel, from `d` and the input values of every step.
+/// Adds the gradient of the weights of one output channel, given `d` and the input values at every step.
 fn add_weight_gradient(layer: &Layer, out: usize, d: &[Vec<f64>], inputs: &[Vec<f64>], gradient: &mut [f64]) {
     let (i, o) = (layer.input, layer.output);
     for (d, inputs) in d.iter().zip(inputs) {
@@ -163,7 +163,7 @@ fn add_weight_gradient(layer: &Layer, out: usize, d: &[Vec<f64>], inputs: &[Vec<
     }
 }
 
-/// Runs one sample. `masks` are per hidden conv and fully connected layer, or empty.
+/// Runs one sample. `masks` contains one mask for each hidden conv and fully connected layer, or is empty.
 pub fn forward(network: &Network, input: &[f32], steps: usize, masks: &[Vec<f32>]) -> Dense {
     let neurons = network.architecture.input().neurons();
     let shown = input.chunks_exact(neurons).map(|step| step.iter().map(|&x| f64::from(x)).collect());
@@ -251,8 +251,8 @@ impl Dense {
                     LayerKind::Conv | LayerKind::Full => {
                         let times = (0..steps).filter(|&t| fired(t));
                         let f: f64 = times.clone().map(|t| lambda.powi((steps - 1 - t) as i32)).sum();
-                        let eps = 1.0 + lambda.ln() * f / times.count() as f64;
-                        (eps / f64::from(network.v_th()), decay)
+                        let factor = 1.0 + lambda.ln() * f / times.count() as f64;
+                        (factor / f64::from(network.v_th()), decay)
                     }
                     LayerKind::Output => {
                         let error = self.prediction[n] - f64::from(u8::from(n == label));
@@ -288,9 +288,9 @@ impl Dense {
         gradient
     }
 
-    /// How many numbers are added, one rounding each, on the way to one entry of a layer's gradient: the most
-    /// events of one of its inputs, and in each layer above a neuron's fan-out and what its decay and
-    /// derivative take.
+    /// Number of additions, with one rounding each, on the way to one entry of each layer's gradient: the
+    /// largest number of events of one of its inputs, and for each layer above, a neuron's fan-out and the
+    /// operations of its decay and derivative.
     pub fn roundings(&self, network: &Network) -> Vec<f64> {
         let layers = network.architecture.layers();
         let steps = self.values[0].len();

@@ -1,5 +1,4 @@
-//! How busy the network is, and what that costs: spikes, synaptic operations, weighted inputs, NeuroBench's
-//! block.
+//! Activity of the network and its cost: spikes, synaptic operations, weighted inputs, NeuroBench's metrics.
 
 use super::neurobench::updates;
 use super::pass::ActivityPass;
@@ -34,10 +33,10 @@ fn per_layer(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
     let mut table = Rows::new(
         "Activity of each layer",
         format!(
-            "On {images} clean test images in evaluation (no dropout). Spike rate: spikes / (neurons * steps). Synaptic \
-             operations: inputs that are not zero times fan-out, exact at borders, all steps. Weighted-input norm: time mean \
-             of the Euclidean norm over the layer of (W O_in)[t], mean over images. Dead: never fired on any image. \
-             Saturated: fired at 90 % of all steps or more."
+            "On {images} clean test samples in evaluation (no dropout). Spike rate: spikes / (neurons * \
+             steps). Synaptic operations: non-zero inputs times fan-out, exact at borders, over all steps. \
+             Weighted-input norm: time mean of the Euclidean norm over the layer of (W O_in)[t], mean over \
+             samples. Dead: fired on no sample. Saturated: fired at 90 % of all steps or more."
         ),
     );
     let steps = analyst.run.config.time_steps as u64;
@@ -64,12 +63,14 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
     let mut table = Rows::new(
         "Activity of the network, and NeuroBench's complexity metrics",
         format!(
-            "Per image over {images} clean test images; intervals are Student's t, 95 %, over images, where a value varies \
-             between them. Effective operations, activation sparsity and footprint are defined as in NeuroBench: non-zero \
-             inputs times non-zero weights, on inputs of -1, 0, 1 accumulates (ACs), else multiply-accumulates (MACs); \
-             share of zeros in the outputs of all spiking layers, pools included; bytes of the weights. Neuron operations: \
-             4 for each update of a membrane potential, which is needed where an input arrives and, with leak, at every \
-             step at which the potential is not zero; dense if every neuron is updated at every step."
+            "Per sample, over {images} clean test samples; intervals are Student's t, 95 %, over samples, if \
+             the value varies between samples. The next three are defined as in NeuroBench. Effective \
+             operations: non-zero inputs times non-zero weights; accumulates (ACs) at steps whose inputs are \
+             all -1, 0 or 1, otherwise multiply-accumulates (MACs). Activation sparsity: share of zeros in \
+             the outputs of all spiking layers, including pools. Footprint: bytes of the weights. Neuron \
+             operations: 4 for each update of a membrane potential, which is needed where an input arrives \
+             and, with leak, at every step at which the potential is not zero; dense if every neuron is \
+             updated at every step."
         ),
     );
     let network = &analyst.run.network;
@@ -83,7 +84,7 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
         let (low, high) = (interval.map(|i| i.low), interval.map(|i| i.high));
         table.rows.push(ActivitySummaryRow { quantity, value, low, high, unit: quantity.unit().to_owned() });
     };
-    // A network of nothing but the output layer has no spiking neuron.
+    // A network with only an output layer has no spiking neurons.
     let sites = spiking(false);
     if sites > 0 {
         let rates: Vec<f64> = activity.image_spikes.iter().map(|&n| n as f64 / sites as f64).collect();

@@ -1,8 +1,8 @@
-//! A trained run made ready to be measured: network, test images, kept passes.
+//! A trained run that is ready to be measured: its network, its test images and its stored passes.
 
 use super::pass::{FORMAT, Frame, Meter, Pass};
 use super::stimulus::{PassKey, setting};
-use super::{Analysis, AnalysisError, Progress, keep, robustness, spectrum};
+use super::{Analysis, AnalysisError, Progress, robustness, spectrum, store};
 use crate::config::{Binds, KEYS};
 use crate::data::Presentation;
 use crate::data::present::Scratch;
@@ -11,7 +11,6 @@ use crate::evaluate::presentation;
 use crate::run::{RunError, TrainedRun, Weights, load_dataset};
 use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::noun::slug;
 use leaklab_record::{NoiseKey, Stimulus, file};
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
@@ -24,20 +23,20 @@ const CHUNK: usize = 64;
 /// How to analyse.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Test images to use, class-balanced; what the run's settings say if empty.
+    /// Number of test images to use, class-balanced; that of the run's settings if `None`.
     pub images: Option<usize>,
-    /// Noises to test besides those of the run's settings.
+    /// Noises to test in addition to those of the run's settings.
     pub noise: Vec<NoiseKey>,
     /// Which weights of the run.
     pub weights: Weights,
-    /// Another leak than that of training.
+    /// Changes to the leak that the network was trained with.
     pub leak: LeakChange,
-    /// Where the data sets are, if not where the run's settings say.
+    /// Folder of the data sets; that of the run's settings if `None`.
     pub data_dir: Option<PathBuf>,
-    /// Threads to work with.
+    /// The thread pool.
     pub pool: Arc<ThreadPool>,
-    /// Instruction set of the kernels. Spikes and predictions do not depend on it; norms of weighted inputs may,
-    /// in their last digits.
+    /// Instruction set of the kernels. Spikes and predictions do not depend on it; norms of weighted inputs
+    /// may differ in the last digits.
     pub isa: Isa,
 }
 
@@ -56,7 +55,7 @@ impl Options {
     }
 }
 
-/// A run made ready to be measured.
+/// A trained run that is ready to be measured.
 pub struct Analyst {
     /// The run.
     pub run: TrainedRun,
@@ -98,21 +97,17 @@ impl Analyst {
             return Err(AnalysisError::NoImages(dataset.name));
         }
         let presentation = presentation(&config, &dataset).with_isa(options.isa);
-        let packed = Packed::new(&run.network, options.isa)?;
+        let packed = options.pool.install(|| Packed::new(&run.network, options.isa))?;
         let fingerprint = fingerprint(&run, &dataset.test);
         let pool = options.pool.clone();
         let (workspaces, weights) = (Workspaces::default(), options.weights);
         Ok(Analyst { run, dataset, epochs, presentation, packed, pool, workspaces, weights, fingerprint })
     }
 
-    /// Where the tables go: the run's `analysis` folder, or one of its own for a leak other than that of
+    /// Folder of the tables: the run's `analysis` folder, or a folder within it if the leak is not that of
     /// training.
     pub fn folder(&self) -> PathBuf {
-        let folder = self.run.folder.analysis();
-        match &self.run.trained_leak {
-            None => folder,
-            Some(_) => folder.join(format!("tau-{}", slug(&self.run.network.leak().to_string()))),
-        }
+        self.run.analysis_folder()
     }
 
     /// The passes an analysis needs.
@@ -134,7 +129,7 @@ impl Analyst {
         }
     }
 
-    /// What a reader of any of the run's tables must know.
+    /// Notes that belong to every table of the run.
     pub(super) fn notes(&self) -> Vec<String> {
         let (done, planned) = (self.run.position.epoch, self.run.config.epochs);
         let mut notes: Vec<String> = self.run.notice.iter().cloned().collect();
@@ -156,14 +151,14 @@ impl Analyst {
             setting(key.stimulus, &self.run.config.severities)?.map_or(0.0, |setting| setting.level());
         let epoch = key.epoch(self.run.config.presentation_seed);
         hash.update(format!("{} {epoch} {level}", key.stimulus));
-        Ok(keep::hexadecimal(hash))
+        Ok(store::hexadecimal(hash))
     }
 
     fn path(&self, key: PassKey) -> PathBuf {
         self.folder().join("passes").join(key.file_name())
     }
 
-    /// A pass, if it was made before and still stands.
+    /// The stored pass, if there is one and it is still valid.
     pub fn kept(&self, key: PassKey) -> Option<Pass> {
         let text = file::read_to_string(&self.path(key)).ok()?;
         let (network, steps) = (&self.run.network, self.run.config.time_steps);
@@ -171,17 +166,17 @@ impl Analyst {
         Pass::of_text(&text, &self.fingerprint(key).ok()?, &frame)
     }
 
-    /// A pass: kept, or made now and kept.
+    /// Returns the stored pass, or measures and stores it.
     pub fn pass(&self, key: PassKey, progress: &mut Progress) -> Result<Pass, AnalysisError> {
         if let Some(pass) = self.kept(key) {
             return Ok(pass);
         }
         let pass = self.measure(key, progress)?;
-        keep::write(&self.path(key), FORMAT, self.fingerprint(key)?, &pass)?;
+        store::write(&self.path(key), FORMAT, self.fingerprint(key)?, &pass)?;
         Ok(pass)
     }
 
-    /// Shows every test image.
+    /// Measures every test image.
     fn measure(&self, key: PassKey, progress: &mut Progress) -> Result<Pass, AnalysisError> {
         let split = &self.dataset.test;
         let config = &self.run.config;
@@ -217,7 +212,7 @@ impl Analyst {
     }
 }
 
-/// Weights, neurons, encoding and images.
+/// Fingerprint of the weights, neurons, encoding and images.
 fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
     let mut hash = Sha256::new();
     let config = &run.config;
@@ -228,7 +223,7 @@ fn fingerprint(run: &TrainedRun, test: &Split) -> Sha256 {
         run.network.neurons(),
         config.seed
     ));
-    // Whatever trained weights are bound to: a new setting of that kind is in here by itself.
+    // All settings that trained weights depend on, including any that are added to `KEYS` later.
     for key in KEYS.iter().filter(|key| key.binds == Binds::Weights) {
         hash.update(format!("{} = {}\n", key.name, key.text(config).unwrap_or_default()));
     }

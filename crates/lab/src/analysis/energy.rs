@@ -1,7 +1,8 @@
 //! Energy of an inference by named models: operations times a published energy per operation.
 //!
-//! An estimate of arithmetic only, as the literature gives it: no memory traffic beyond what a chip's figure
-//! contains, no membrane updates, no static power. So the model is always named beside the number.
+//! The estimate covers arithmetic only, as is common in the literature: no memory traffic beyond what a
+//! chip's figure contains, no membrane updates, no static power. The model is therefore always named with the
+//! number.
 
 use leaklab_record::tables::EnergyRow;
 use leaklab_record::{Rows, Table};
@@ -9,13 +10,13 @@ use leaklab_record::{Rows, Table};
 /// Energy of one operation on some hardware.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
-    /// What is modelled.
+    /// The hardware that is modelled.
     pub name: &'static str,
     /// The operation that a spike causes at each synapse.
     pub operation: &'static str,
     /// Its energy in picojoules.
     pub picojoules: f64,
-    /// Energy of a multiply-accumulate of a dense network on the same hardware; none where it cannot run one.
+    /// Energy of a multiply-accumulate of a dense network on the same hardware; `None` if it cannot run one.
     pub dense_picojoules: Option<f64>,
     /// Where the figure comes from.
     pub source: &'static str,
@@ -47,7 +48,7 @@ pub const MODELS: [Model; 3] = [
 ];
 
 impl Model {
-    /// Joules of an image that costs `synops` synaptic operations.
+    /// Joules of an inference that costs `synops` synaptic operations.
     pub fn spiking(&self, synops: f64) -> f64 {
         synops * self.picojoules * 1e-12
     }
@@ -58,14 +59,15 @@ impl Model {
     }
 }
 
-/// The `energy` table for an image that costs `synops` beside a dense network of the same shape, which makes
-/// one pass of `dense_macs` multiply-accumulates.
+/// The `energy` table of an inference that costs `synops`, compared with one pass of a dense network of the
+/// same shape, which costs `dense_macs` multiply-accumulates.
 pub fn table(synops: f64, dense_macs: f64) -> Table {
     let mut table = Rows::new(
         "Energy of an inference, by model",
-        "Synaptic operations per image (all time steps) times the model's energy per operation; beside it one pass \
-         of a dense, non-spiking network of the same shape, where the model has an energy per multiply-accumulate. \
-         Arithmetic only: no membrane updates, memory or static power are added.",
+        "Synaptic operations per sample (all time steps) times the model's energy per operation. For \
+         comparison: one pass of a dense, non-spiking network of the same shape, if the model has an energy \
+         per multiply-accumulate. Arithmetic only: membrane updates, memory and static power are not \
+         included.",
     );
     for model in MODELS {
         table.notes.push(format!("{}: {}.", model.name, model.source));
@@ -77,7 +79,7 @@ pub fn table(synops: f64, dense_macs: f64) -> Table {
             dense: model.dense(dense_macs),
         });
     }
-    table.notes.push("Loihi and TrueNorth run no dense networks: those cells are empty.".into());
+    table.notes.push("Loihi and TrueNorth do not run dense networks, so those cells are empty.".into());
     table.table()
 }
 

@@ -1,7 +1,7 @@
-//! One image on its way through the network: who fires when, and how membranes rise and fall.
+//! One image on its way through the network: which neurons fire when, and some membrane potentials.
 //!
-//! The engine keeps spikes only. The potentials of a handful of neurons are computed again here from the
-//! spikes that reached them and the weights, in f64, with the resets that really happened.
+//! The engine stores only spikes. The potentials of a few neurons are recomputed here, in f64, from the
+//! weights and the spikes that reached them, with the resets that took place.
 
 use super::{AnalysisError, Analyst};
 use crate::data::present::Scratch;
@@ -17,8 +17,8 @@ const IMAGE: usize = 0;
 const RASTER_NEURONS: usize = 48;
 /// Neurons of each hidden layer whose membrane is shown.
 const MEMBRANES: usize = 2;
-/// They are those that fired nearest to once in so many steps: often enough to see spikes, rarely enough to
-/// see leak.
+/// Those whose rate is nearest to one spike in this many steps are shown: they fire often enough to see
+/// spikes, and rarely enough to see leak.
 const STEPS_PER_SPIKE: usize = 8;
 
 /// The tables `raster`, `membrane` and `example_image`.
@@ -36,7 +36,7 @@ pub(super) fn tables(analyst: &Analyst) -> Result<Vec<Table>, AnalysisError> {
     let Some((raster, membranes, class)) = drawn.into_iter().next() else { return Ok(Vec::new()) };
     let name = |class: usize| analyst.dataset.class_names.get(class).map_or("?", String::as_str);
     let which = format!(
-        "The first test image, labelled {}, classified as {}.",
+        "The first test sample, labelled {}, classified as {}.",
         name(split.label(IMAGE)),
         name(class)
     );
@@ -87,7 +87,8 @@ fn input_value(input: &Input, neuron: usize, step: usize) -> f64 {
     }
 }
 
-/// The value that a layer's input neuron had at a step: the image's, or a spike of the layer before.
+/// The value that a layer's input neuron had at a step: the network's input, or a spike of the previous
+/// layer.
 fn input_of(trace: &Trace, layer: usize, shape_pixels: usize, neuron: usize, step: usize) -> f64 {
     if layer == 0 {
         return input_value(trace.input(), neuron, step);
@@ -109,7 +110,7 @@ fn synapses(network: &Network, layer: &Layer, neuron: usize) -> Vec<(usize, f64)
     let mut found = Vec::new();
     for from in 0..input.channels {
         for tap in 0..9 {
-            // Cross-correlation with zero padding 1: tap (i, j) looks at (row + i - 1, column + j - 1).
+            // Cross-correlation with zero padding 1: tap (i, j) reads (row + i - 1, column + j - 1).
             let (r, c) = ((row + tap / 3).wrapping_sub(1), (column + tap % 3).wrapping_sub(1));
             if r < input.height && c < input.width {
                 let weight = weights[(channel * input.channels + from) * 9 + tap];
@@ -122,7 +123,8 @@ fn synapses(network: &Network, layer: &Layer, neuron: usize) -> Vec<(usize, f64)
 
 /// The potential of a neuron at every step, after its input and before the threshold is applied.
 ///
-/// The rules are in `leaklab_engine::neuron`: `spiking::replay` for hidden layers, `readout::replay` for the output.
+/// The equations are in `leaklab_engine::neuron`: `spiking::replay` for hidden layers, `readout::replay` for
+/// the output.
 pub fn potential(network: &Network, trace: &Trace, layer: usize, neuron: usize) -> Vec<f64> {
     let shape = &network.architecture.layers()[layer];
     let Some(constants) = network.neuron(layer) else { return Vec::new() };
@@ -180,15 +182,16 @@ fn raster_table(rows: Vec<RasterRow>, which: &str) -> Rows<RasterRow> {
     let definition = format!(
         "Each row is a spike, for at most {RASTER_NEURONS} neurons of each layer, evenly spaced. {which}"
     );
-    Rows { rows, ..Rows::new("Spikes of one image", definition) }
+    Rows { rows, ..Rows::new("Spikes of one sample", definition) }
 }
 
 fn membrane_table(rows: Vec<MembraneRow>, which: &str) -> Rows<MembraneRow> {
     let definition = format!(
-        "Potential after the step's input and before the threshold is applied, of {MEMBRANES} neurons of each layer (those \
-         whose rate is nearest to one spike in {STEPS_PER_SPIKE} steps), and of every output neuron. {which}"
+        "Potential after the step's input and before the threshold is applied, of {MEMBRANES} neurons of \
+         each layer (those whose rate is nearest to one spike in {STEPS_PER_SPIKE} steps), and of every \
+         output neuron. {which}"
     );
-    Rows { rows, ..Rows::new("Membrane potentials of one image", definition) }
+    Rows { rows, ..Rows::new("Membrane potentials of one sample", definition) }
 }
 
 fn image_table(analyst: &Analyst, which: &str) -> Rows<ImageRow> {
@@ -203,7 +206,7 @@ fn image_table(analyst: &Analyst, which: &str) -> Rows<ImageRow> {
             ("Spikes of each pixel and polarity in the recording, at most 255.", counts)
         }
     };
-    let mut table = Rows::new("The example image", format!("{what} {which}"));
+    let mut table = Rows::new("The example sample", format!("{what} {which}"));
     for (i, &pixel) in pixels.iter().enumerate() {
         let (channel, place) = (i / shape.pixels(), i % shape.pixels());
         let [channel, row, column] = [channel, place / shape.width, place % shape.width].map(|n| n as u64);

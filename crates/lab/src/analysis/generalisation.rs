@@ -1,8 +1,7 @@
-//! How well a network does on images it was not trained on: SSE of test against training images, epoch by
-//! epoch.
+//! Generalisation: SSE of test images against SSE of training images, epoch by epoch.
 //!
-//! Both are measured in evaluation. The error as training runs lags behind while the network learns quickly,
-//! and its dropout and augmentation make it another quantity.
+//! Both are measured in evaluation. The running training SSE lags behind while the network learns quickly,
+//! and dropout and augmentation make it a different quantity.
 //!
 //! Everything here comes from `metrics.jsonl`; no image is shown again.
 
@@ -14,18 +13,18 @@ use leaklab_record::{Rows, Table};
 /// Epochs at the end of training over which the paper averages its SSE (131 to 150).
 pub const LAST_EPOCHS: u64 = 20;
 
-/// The factor that brings our SSE, a mean over samples, to the size of the paper's, which has no unit: the
-/// sum over a batch of 64 of half the squared error.
+/// Factor from our SSE, a mean over samples, to the scale of the paper's, which has no unit: the sum over a
+/// batch of 64 of half the squared error.
 pub const PAPER_FACTOR: f64 = 32.0;
 
 /// Points at which two curves are compared.
 const GRID: usize = 33;
 
-/// First epoch of the mean at the end of training: the paper's last 20 epochs, but none before the learning
-/// rate was lowered for the last time, after `last_drop` epochs.
+/// First epoch of the mean at the end of training: the last 20 epochs as in the paper, but none before the
+/// last reduction of the learning rate, after `last_drop` epochs.
 pub fn first_of_last(epochs: u64, last_drop: u64) -> u64 {
     let drop = if last_drop < epochs { last_drop } else { 0 };
-    // A run whose learning rate is never lowered is settled in its second half at the earliest.
+    // A run whose learning rate is never reduced counts as settled in its second half.
     let settled = if drop == 0 { epochs / 2 } else { drop };
     1 + settled.max(epochs.saturating_sub(LAST_EPOCHS))
 }
@@ -42,9 +41,10 @@ fn finite(value: Option<f64>) -> Option<f64> {
 fn per_epoch(epochs: &[Epoch]) -> Rows<GeneralisationRow> {
     let mut table = Rows::new(
         "Train and test error, epoch by epoch",
-        "SSE is the mean over samples of the sum over outputs of (p - onehot)^2. Test and training SSE are measured in \
-         evaluation after the epoch, the latter on a fixed part of the training images; the running training SSE is \
-         measured while the epoch runs, with dropout and augmentation on, and lags behind in early epochs.",
+        "SSE is the mean over samples of the sum over outputs of (p - onehot)^2. Test and training SSE are \
+         measured in evaluation after the epoch, the latter on a fixed part of the training samples; the \
+         running training SSE is measured while the epoch runs, with dropout and augmentation on, and lags \
+         behind in early epochs.",
     );
     table.rows.extend(epochs.iter().map(|epoch| GeneralisationRow {
         epoch: epoch.epoch,
@@ -65,15 +65,15 @@ fn per_epoch(epochs: &[Epoch]) -> Rows<GeneralisationRow> {
 fn summary(epochs: &[Epoch], last_drop: u64) -> Rows<GeneralisationSummaryRow> {
     let mut table = Rows::new(
         "Error at the end of training",
-        "Mean over the last 20 epochs, but none before the learning rate was lowered for the last time (or before half of \
-         the training, where it never is). The paper gives its SSE without a unit; 32 times the mean over samples (a \
-         batch's sum of its loss) fits its table.",
+        "Mean over the last 20 epochs, but over none before the last reduction of the learning rate (or \
+         before half of the training, if it is never reduced). The paper gives its SSE without a unit; 32 \
+         times the mean over samples (the sum of its loss over a batch) fits its table.",
     );
     let last_epoch = epochs.last().map_or(0, |epoch| epoch.epoch);
     let first_epoch = first_of_last(last_epoch, last_drop);
     let last: Vec<&Epoch> = epochs.iter().filter(|epoch| epoch.epoch >= first_epoch).collect();
-    // One evaluated epoch without a number, and the mean would be of the others: a run that diverged would
-    // look good.
+    // If an evaluated epoch has no finite value, there is no mean: that of the others would make a diverged
+    // run look good.
     let over = |column: fn(&Epoch) -> Option<f64>| {
         let evaluated: Vec<&&Epoch> = last.iter().filter(|epoch| epoch.test_accuracy.is_some()).collect();
         let values: Vec<f64> = evaluated.iter().filter_map(|epoch| finite(column(epoch))).collect();
@@ -94,28 +94,25 @@ fn summary(epochs: &[Epoch], last_drop: u64) -> Rows<GeneralisationSummaryRow> {
     table
 }
 
-/// Test SSE as a function of training SSE, both in evaluation, from the epochs of one run.
+/// Test SSE as a function of training SSE, both in evaluation, from the last epochs of one run, which begin
+/// with [`first_of_last`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// `(ln train SSE, ln test SSE)` in ascending order of train SSE, each train SSE once.
     points: Vec<(f64, f64)>,
-    /// Largest `ln train SSE` of the last epochs, those that [`first_of_last`] begins.
-    settled: f64,
 }
 
 impl Curve {
-    /// The curve of a run; `None` of fewer than two different training SSEs, or none in the last epochs.
+    /// The curve of a run; `None` if its last epochs have fewer than two different training SSEs.
     pub fn new(epochs: &[Epoch], last_drop: u64) -> Option<Self> {
         let first = first_of_last(epochs.last()?.epoch, last_drop);
-        let measured: Vec<(u64, f64, f64)> = epochs
+        let mut points: Vec<(f64, f64)> = epochs
             .iter()
-            .filter_map(|e| Some((e.epoch, e.train_sse_evaluated?, e.test_sse?)))
-            .filter(|&(_, train, test)| train > 0.0 && test > 0.0 && train.is_finite() && test.is_finite())
-            .map(|(epoch, train, test)| (epoch, train.ln(), test.ln()))
+            .filter(|epoch| epoch.epoch >= first)
+            .filter_map(|epoch| Some((epoch.train_sse_evaluated?, epoch.test_sse?)))
+            .filter(|&(train, test)| train > 0.0 && test > 0.0 && train.is_finite() && test.is_finite())
+            .map(|(train, test)| (train.ln(), test.ln()))
             .collect();
-        let settled =
-            measured.iter().filter(|point| point.0 >= first).map(|point| point.1).reduce(f64::max)?;
-        let mut points: Vec<(f64, f64)> = measured.iter().map(|&(_, train, test)| (train, test)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         // Epochs of equal training SSE count as one, with their mean.
         let mut merged: Vec<(f64, f64)> = Vec::with_capacity(points.len());
@@ -123,7 +120,7 @@ impl Curve {
             let mean = group.iter().map(|p| p.1).sum::<f64>() / group.len() as f64;
             merged.push((group[0].0, mean));
         }
-        (merged.len() > 1).then_some(Curve { points: merged, settled })
+        (merged.len() > 1).then_some(Curve { points: merged })
     }
 
     /// The range of `ln train SSE`.
@@ -140,13 +137,11 @@ impl Curve {
     }
 }
 
-/// Training SSEs (their logarithms, equally spaced) at which curves are compared: from the smallest that all
-/// of them reach up to the largest at which one of them has settled. Early epochs lie above that and have no
-/// say. `None` if some curve does not reach that far.
+/// Training SSEs (their logarithms, equally spaced) at which curves are compared: those that all of them have
+/// in their last epochs. `None` if there are none.
 pub fn settled_grid(curves: &[&Curve]) -> Option<Vec<f64>> {
     let low = curves.iter().map(|curve| curve.range().0).fold(f64::NEG_INFINITY, f64::max);
-    let settled = curves.iter().map(|curve| curve.settled).fold(f64::NEG_INFINITY, f64::max);
-    let high = curves.iter().map(|curve| curve.range().1).fold(settled, f64::min);
+    let high = curves.iter().map(|curve| curve.range().1).fold(f64::INFINITY, f64::min);
     if !(low.is_finite() && low <= high) {
         return None;
     }
@@ -198,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_run_has_no_mean() {
+    fn a_diverged_run_has_no_mean() {
         let mut epochs: Vec<_> = (1..=4).map(|e| epoch(e, 0.5, 0.6)).collect();
         epochs[3].train_sse_evaluated = None;
         epochs[3].test_sse = Some(f64::INFINITY);
@@ -210,8 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn early_epochs_have_no_say_at_equal_train_sse() {
-        // Settled, test = 2 train for one and 3 train for the other; early epochs tell the opposite.
+    fn early_epochs_do_not_count_at_equal_train_sse() {
+        // After settling, test SSE = 2 * training SSE for one and 3 * training SSE for the other; early
+        // epochs show the opposite.
         let run = |factor: f64, early: f64| {
             let points = [0.9, 0.8, 0.4, 0.3, 0.2].into_iter().enumerate();
             let epochs: Vec<_> = points
@@ -228,9 +224,14 @@ mod tests {
 
     #[test]
     fn curves_that_do_not_meet_are_not_compared() {
-        let a = Curve::new(&[epoch(1, 0.9, 1.0), epoch(2, 0.8, 1.0)], 0).unwrap();
-        let b = Curve::new(&[epoch(1, 0.3, 1.0), epoch(2, 0.2, 1.0)], 0).unwrap();
+        let run = |train: [f64; 4]| {
+            let epochs: Vec<_> =
+                train.iter().enumerate().map(|(i, &x)| epoch(i as u64 + 1, x, 1.0)).collect();
+            Curve::new(&epochs, 2)
+        };
+        // The second run had the training SSE of the first one's last epochs, but at a higher learning rate.
+        let (a, b) = (run([1.2, 1.0, 0.9, 0.8]).unwrap(), run([0.9, 0.8, 0.3, 0.2]).unwrap());
         assert_eq!(log_ratio_at_equal_train_sse(&a, &b), None);
-        assert_eq!(Curve::new(&[epoch(1, 0.9, 1.0), epoch(2, 0.9, 2.0)], 0), None);
+        assert_eq!(run([0.9, 0.8, 0.7, 0.7]), None);
     }
 }

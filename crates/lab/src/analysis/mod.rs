@@ -1,8 +1,8 @@
 //! Every measurement of the paper, on any trained run.
 //!
 //! An analysis turns passes over the test images ([`pass`]) into tables in the run's `analysis` folder;
-//! `compare` turns the tables of several runs into those of a study. To add one: a file here, a variant of
-//! [`Analysis`], and the compiler names the rest.
+//! `compare` turns the tables of several runs into those of a study. To add an analysis, write a file here
+//! and add a variant of [`Analysis`]; compiler errors point to the rest.
 
 pub mod activity;
 pub mod claims;
@@ -22,7 +22,7 @@ pub mod statistics;
 pub mod stimulus;
 
 mod analyst;
-mod keep;
+mod store;
 mod surrogate;
 
 pub use analyst::{Analyst, Options};
@@ -41,7 +41,7 @@ use std::str::FromStr;
 pub enum Analysis {
     /// Accuracy against severity of noise.
     Robustness,
-    /// Test against train error.
+    /// Test error against training error.
     Generalisation,
     /// Spikes, synaptic operations, weighted inputs.
     Activity,
@@ -64,7 +64,7 @@ impl Analysis {
         Analysis::Example,
     ];
 
-    /// The tables that it leaves.
+    /// The tables that it writes.
     pub fn tables(self) -> &'static [&'static str] {
         match self {
             Analysis::Robustness => {
@@ -84,12 +84,12 @@ impl Analysis {
         }
     }
 
-    /// The analysis that leaves a table of that name.
+    /// The analysis that writes a table of that name.
     pub fn of_table(table: &str) -> Option<Self> {
         Analysis::ALL.into_iter().find(|analysis| analysis.tables().contains(&table))
     }
 
-    /// Name in flags.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Analysis::Robustness => "robustness",
@@ -111,7 +111,8 @@ impl fmt::Display for Analysis {
 /// There is no analysis of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "analysis '{0}' is not one of robustness, generalisation, activity, energy, spectrum, example, mechanism, all"
+    "analysis '{0}' is not one of robustness, generalisation, activity, energy, spectrum, example, \
+     mechanism, all"
 )]
 pub struct UnknownAnalysis(pub String);
 
@@ -124,18 +125,18 @@ impl FromStr for Analysis {
     }
 }
 
-/// How far an analysis has come, in images shown.
+/// Progress of an analysis, in images shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advance {
-    /// What the images are being shown under.
+    /// The stimulus under which the images are shown.
     pub stimulus: String,
-    /// Images shown since the start, kept passes not counted.
+    /// Images shown so far. Stored passes are not counted; stored cells of [`mechanism`] are.
     pub done: u64,
-    /// Images that have to be shown in all.
+    /// Images to be shown in total.
     pub total: u64,
 }
 
-/// Told how far an analysis has come; answers whether to go on.
+/// Reports progress to a function that returns whether to continue.
 pub struct Progress<'a> {
     report: &'a mut dyn FnMut(&Advance) -> bool,
     advance: Advance,
@@ -175,28 +176,32 @@ pub enum AnalysisError {
     /// A noise of the settings does not exist.
     #[error(transparent)]
     Noise(#[from] NoiseError),
-    /// Runs do not compare.
+    /// The runs cannot be compared.
     #[error(transparent)]
     Compare(#[from] compare::CompareError),
-    /// The runs do not allow to ask where robustness comes from.
+    /// The runs do not allow an analysis of where robustness comes from.
     #[error(transparent)]
     Mechanism(#[from] mechanism::MechanismError),
     /// The run has no finished epoch.
-    #[error("{}: no epoch has been finished, so there is nothing to analyse; `leaklab train --resume {}` goes on", path.display(), path.display())]
+    #[error(
+        "{}: no epoch has been finished, so there is nothing to analyse; continue the training with \
+         `leaklab train --resume {}`",
+        path.display(), path.display()
+    )]
     NoEpoch {
         /// The run.
         path: PathBuf,
     },
     /// The data set has no test images.
-    #[error("data set {0} has no test images to analyse with")]
+    #[error("data set {0} has no test samples to analyse")]
     NoImages(String),
     /// The caller asked to stop.
-    #[error("stopped; what was finished is kept, and the same command goes on from there")]
+    #[error("stopped; finished work is stored, and the same command continues from there")]
     Interrupted,
 }
 
-/// Runs analyses of a run, in the given order, and writes their tables into its `analysis` folder. `report`
-/// is told how many images have been shown and answers whether to go on.
+/// Runs analyses of a run, in the given order, and writes their tables to its `analysis` folder. `report`
+/// receives the number of images shown and returns whether to continue.
 pub fn analyse(
     run: &Path,
     analyses: &[Analysis],

@@ -1,10 +1,10 @@
 //! The complexity metrics of NeuroBench, as that package names and defines them, from a forward pass's
 //! spikes.
 //!
-//! Synaptic operations: for each conv and fully connected layer and step, inputs that are not zero times
-//! weights that are not zero, borders exact, biases out. Operations on inputs of -1, 0 and 1 are accumulates
-//! (ACs), at a step with any other value they are multiply-accumulates (MACs). `tools/neurobench_check.py`
-//! compares these numbers with the package's own. Neuron operations are in [`updates`].
+//! Synaptic operations: for each conv and fully connected layer and step, non-zero inputs times non-zero
+//! weights, exact at borders, without biases. At a step whose inputs are all -1, 0 or 1 they are accumulates
+//! (ACs), otherwise multiply-accumulates (MACs). `tools/neurobench_check.py` compares these numbers with the
+//! package's own. Neuron operations are in [`updates`].
 
 pub mod updates;
 
@@ -19,11 +19,10 @@ pub struct Operations {
     pub macs: u64,
 }
 
-/// Weights that are not zero, as seen from the inputs of each layer.
+/// The number of non-zero weights of each input of each layer.
 pub struct Synapses {
-    /// Per conv, FC and output layer: its place among the layers, and the non-zero weights of each of its
-    /// inputs,
-    /// `[channel][row][column]`.
+    /// For each conv, FC and output layer: its index among the layers, and the number of non-zero weights of
+    /// each of its inputs, `[channel][row][column]`.
     fan_out: Vec<(usize, Vec<u64>)>,
 }
 
@@ -69,7 +68,7 @@ impl Synapses {
     }
 }
 
-/// Non-zero weights that an input of a 3x3 convolution with zero padding reaches.
+/// Number of non-zero weights that each input of a 3x3 convolution with zero padding reaches.
 fn conv_fan_out(weights: &[f32], input: Shape, outputs: usize) -> Vec<u64> {
     // used[channel][tap]: outputs whose weight is not zero.
     let mut used = vec![[0u64; 9]; input.channels];
@@ -136,7 +135,7 @@ pub fn footprint(network: &Network) -> u64 {
     4 * network.architecture.parameter_count() as u64
 }
 
-/// Multiply-accumulates of one pass of a dense network of the same shape, borders exact.
+/// Multiply-accumulates of one pass of a dense network of the same shape, exact at borders.
 pub fn dense_macs(network: &Network) -> u64 {
     network.architecture.layers().iter().map(|layer| layer.dense_operations()).sum()
 }

@@ -1,28 +1,28 @@
-//! One pass over the test images under one stimulus, with everything that any analysis wants of it.
+//! One pass over the test images under one stimulus, with everything that any analysis needs from it.
 //!
-//! What a pass measures depends on its stimulus alone, so analyses share passes, whichever was asked for
-//! first. A finished pass is kept in the run's folder under a fingerprint of all that it depends on: an
-//! interrupted analysis goes on where it stopped, and nothing is computed twice.
+//! What a pass measures depends only on its stimulus and the number of the presentation, so analyses share
+//! passes. A finished pass is stored in the run's folder with a fingerprint of everything that it depends on:
+//! an interrupted analysis continues where it stopped, and nothing is computed twice.
 
-use super::keep;
 use super::neurobench::{Synapses, updates};
 use super::periodogram::Periodogram;
 use super::stimulus::{PassKey, has_activity, has_spectrum};
+use super::store;
 use super::surrogate::Surrogate;
 use leaklab_engine::{Input, LayerKind, Network, Trace};
 use leaklab_record::{Bits, Reading};
 use serde::{Deserialize, Serialize};
 
-/// Version of a kept pass, raised whenever a measurement changes.
+/// Version of a stored pass; incremented whenever a measurement changes.
 pub const FORMAT: u32 = 3;
 
 /// Rate from which a neuron counts as saturated.
 pub const SATURATED: f64 = 0.9;
 
-/// Sums of one pass. Numbers that are not finite are empty.
+/// The results of one pass. Numbers that are not finite are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pass {
-    /// What the images were shown under, as [`leaklab_record::Stimulus`] writes it.
+    /// The stimulus, as [`leaklab_record::Stimulus`] writes it.
     pub stimulus: String,
     /// Number of the presentation, from 1.
     pub presentation: u32,
@@ -30,19 +30,19 @@ pub struct Pass {
     pub correct: Bits,
     /// Mean over images of the sum over outputs of (p - onehot)^2.
     pub sse: Option<f64>,
-    /// Spectra, where [`has_spectrum`], in the first presentation.
+    /// Spectra, in the first presentation of stimuli that [`has_spectrum`] accepts.
     pub spectrum: Option<SpectrumPass>,
-    /// Activity, where [`has_activity`], in the first presentation.
+    /// Activity, in the first presentation of stimuli that [`has_activity`] accepts.
     pub activity: Option<ActivityPass>,
 }
 
 /// Spectra of one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpectrumPass {
-    /// Critical frequency of the target output by [`Reading`], for each image; empty where its signal is
+    /// Critical frequency of the target output by [`Reading`], for each image; `None` if its signal is
     /// constant.
     pub critical: [Vec<Option<f64>>; 3],
-    /// Share of the target output's power at frequency 0 for each image; empty where its signal is zero.
+    /// Share of the target output's power at frequency 0 for each image; `None` if its signal is zero.
     pub zero_share: Vec<Option<f64>>,
     /// Mean power density of the input trains, by bin.
     pub input_power: Vec<f64>,
@@ -63,7 +63,7 @@ pub struct ActivityPass {
     pub saturated: Vec<u64>,
     /// Synaptic operations of each conv, FC and output layer, all images.
     pub synops: Vec<u64>,
-    /// Weighted-input norm of each hidden layer, mean over images; empty if not finite.
+    /// Weighted-input norm of each hidden layer, mean over images; `None` if not finite.
     pub norms: Vec<Option<f64>>,
     /// Spikes of hidden conv and FC layers, for each image.
     pub image_spikes: Vec<u64>,
@@ -77,7 +77,8 @@ pub struct ActivityPass {
     pub neuron_updates: u64,
 }
 
-/// Measures images and adds them up in their order, so that threads and chunks leave no trace in the sums.
+/// Measures images and adds the results in the order of the images, so that the sums do not depend on threads
+/// and chunks.
 pub struct Meter<'a> {
     network: &'a Network,
     steps: usize,
@@ -89,7 +90,7 @@ pub struct Meter<'a> {
     neuron_spikes: Vec<Vec<u64>>,
 }
 
-/// What one image gave.
+/// The results of one image.
 pub struct Measured {
     correct: bool,
     sse: f64,
@@ -236,28 +237,28 @@ fn add_all(sums: &mut [f64], values: &[f64]) {
     sums.iter_mut().zip(values).for_each(|(sum, x)| *sum += x);
 }
 
-/// What a pass must agree with.
+/// What a stored pass must agree with.
 pub struct Frame<'a> {
     /// The network that was run.
     pub network: &'a Network,
-    /// For so many steps.
+    /// Number of steps.
     pub steps: usize,
-    /// Under this stimulus, for the how many-th time.
+    /// The stimulus and the number of the presentation.
     pub key: PassKey,
-    /// On so many images.
+    /// Number of images.
     pub images: usize,
 }
 
 impl Pass {
-    /// A kept pass of the text of its file: nothing if it depends on something else, was changed, or is not
-    /// of the network, the stimulus and the images that it is asked for.
+    /// Reads a stored pass from the text of its file. Returns `None` if it has another fingerprint, was
+    /// changed, or does not fit the network, the stimulus and the images of the frame.
     pub fn of_text(text: &str, fingerprint: &str, frame: &Frame) -> Option<Self> {
-        keep::parse::<Pass>(text, FORMAT, fingerprint).filter(|pass| pass.fits(frame))
+        store::parse::<Pass>(text, FORMAT, fingerprint).filter(|pass| pass.fits(frame))
     }
 
-    /// The text of the file that keeps a pass.
+    /// The text of the file of a stored pass.
     pub fn to_text(&self, fingerprint: String) -> String {
-        keep::text(FORMAT, fingerprint, self)
+        store::text(FORMAT, fingerprint, self)
     }
 
     /// Whether every list has the length, and every number the range, that the tables rely on.
@@ -321,7 +322,7 @@ impl ActivityPass {
 struct Spectra {
     hidden: usize,
     whole: Periodogram,
-    /// Steps that the settled reading leaves out.
+    /// Steps that the settled reading omits.
     skipped: usize,
     settled: Periodogram,
     surrogate: Surrogate,

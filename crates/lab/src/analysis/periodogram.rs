@@ -1,7 +1,7 @@
 //! One-sided power spectra of short trains, and the frequency below which most of the power lies.
 //!
-//! No window and no averaging over segments: the trains are as long as an image is shown, every bin counts,
-//! and Parseval's sum then holds exactly, so that "70 % of the power" means what it says.
+//! There is no window and no averaging over segments: a train is as long as the presentation of an image,
+//! every bin counts, and Parseval's theorem holds exactly, so "70 % of the power" is exact.
 
 use super::statistics::regularised_beta;
 use leaklab_engine::Spikes;
@@ -40,11 +40,10 @@ impl Periodogram {
 
     /// The one-sided power density of a train, mean removed:
     ///
-    /// `P_k = c_k |sum_t x_t e^(-2 pi i k t / T)|^2 / T`, `c_k` = 2 except 1 at the Nyquist frequency (even
-    /// T),
+    /// `P_k = c_k |sum_t x_t e^(-2 pi i k t / T)|^2 / T`, `c_k` = 2 except 1 at the Nyquist bin (even T),
     ///
-    /// so that `sum_k P_k / T` is the train's variance (divisor T). White noise of variance `s` has `P = 2
-    /// s`.
+    /// so that `sum_k P_k / T` is the train's variance (divisor T). White noise of variance `s` has
+    /// `P = 2 s`.
     ///
     /// # Panics
     /// If `train` does not have as many steps as the plan.
@@ -85,12 +84,12 @@ impl Periodogram {
         for k in 1..=self.bins() {
             let mut power = 0.0;
             for (lag, &count) in autocorrelation.iter().enumerate() {
-                // A_d = A_(T-d): lags other than 0 and T/2 stand for two.
+                // A_d = A_(T-d): lags other than 0 and T/2 count twice.
                 let twice = if lag == 0 || 2 * lag == steps { 1.0 } else { 2.0 };
                 let phase = (k * lag % steps) as f64 / steps as f64;
                 power += twice * count as f64 * (2.0 * std::f64::consts::PI * phase).cos();
             }
-            // Rounding may leave a silent or regular layer a hair below nothing.
+            // Rounding may make the power of a silent or regular layer slightly negative.
             sum[k - 1] += self.weight(k) * power.max(0.0) / steps as f64;
         }
     }
@@ -121,15 +120,15 @@ pub fn critical_bin(power: &[f64]) -> Option<usize> {
         cumulative += p;
         cumulative >= SHARE * total
     });
-    // The sum in the same order reaches the total itself, so there always is one.
+    // The sum in the same order reaches the total, so a bin is always found.
     reached.or(Some(power.len() - 1))
 }
 
 /// Mean and variance over realisations of the critical frequency of Gaussian white noise of `steps` steps.
 ///
-/// Bins below the Nyquist frequency are independent exponentials and the Nyquist bin half a chi-squared of
-/// one degree, so the share of the first `k` bins is Beta(k, (T-1)/2 - k), and
-/// `E[k] = sum over j >= 0 of P(share of the first j bins < 0.7)`. At T = 100 the mean is 0.3495.
+/// Bins below the Nyquist frequency are independent exponential variables, and the Nyquist bin is half a
+/// chi-squared variable with one degree of freedom, so the share of the first `k` bins is Beta(k, (T-1)/2 -
+/// k), and `E[k] = sum over j >= 0 of P(share of the first j bins < 0.7)`. At T = 100 the mean is 0.3495.
 pub fn white_noise(steps: usize) -> Option<(f64, f64)> {
     let bins = steps / 2;
     if bins == 0 {
@@ -155,7 +154,7 @@ pub fn white_noise(steps: usize) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// SplitMix64 and Box-Muller: the tests' own source of noise.
+    /// Noise for the tests, by SplitMix64 and Box-Muller.
     struct Noise(u64);
 
     impl Noise {
@@ -240,7 +239,7 @@ mod tests {
             }
         }
         let n = f64::from(images);
-        // Four standard errors of the mean, from the exact variance: a false alarm in 16,000.
+        // Four standard errors of the mean, from the exact variance: one false alarm in 16,000.
         assert!((sum / n - expected).abs() < 4.0 * (variance / n).sqrt(), "{}", sum / n);
         // The sample variance has a relative error of about sqrt(2/n).
         let sampled = squares / n - (sum / n).powi(2);
@@ -315,8 +314,8 @@ mod tests {
             }
             let mut sum = vec![0.0; periodogram.bins()];
             periodogram.add_layer(&spikes, &mut sum);
-            for (ours, twin) in sum.iter().zip(&expected) {
-                assert!((ours - twin).abs() < 1e-10 * twin.max(1.0), "{steps}: {ours} {twin}");
+            for (ours, expected) in sum.iter().zip(&expected) {
+                assert!((ours - expected).abs() < 1e-10 * expected.max(1.0), "{steps}: {ours} {expected}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The paper's numbers, in one place: Chowdhury, Lee and Roy (2020), Table 1 and section 4.3.
 //!
-//! They are shown only beside a study of the same data set with the same network; beside any other they would
-//! suggest a comparison that means nothing.
+//! They are shown only with a study of the same data set and the same network; with any other they would
+//! suggest a meaningless comparison.
 
 use super::generalisation::PAPER_FACTOR;
 use super::stimulus::SPECTRUM_SEVERITY;
@@ -24,7 +24,7 @@ pub const NETWORKS: [(&str, &str); 2] = [
 
 /// A data set's published numbers. Accuracy and spike rate are fractions. The paper gives its SSE without a
 /// unit; 32 times the mean over samples fits it (see [`super::generalisation`]), so those are returned with
-/// that factor. It gives the critical frequencies in its text for one data set, not named; the figure beside
+/// that factor. Its text gives critical frequencies for one data set without naming it; the figure next to
 /// them is of CIFAR-10.
 fn numbers(dataset: &str, quantity: &Quantity) -> Option<(Three, f64)> {
     let noisy = Stimulus::at(PAPER_NOISES[0], SPECTRUM_SEVERITY);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_beside_the_same_network() {
+    fn only_for_the_same_network() {
         let (_, cifar10) = NETWORKS[0];
         let [first, _, none] = taus().map(Some);
         assert_eq!(value("cifar10", cifar10, &Quantity::Synops, first), Some((1.59e9, 1.0)));

@@ -1,8 +1,8 @@
 //! Accuracy and SSE against the severity of noise (Fig. 3), and a few numbers for each curve.
 //!
-//! Robustness is the mean accuracy over severities 1 to 8, in absolute points: divided by the clean accuracy,
-//! a network that is stuck at chance would count as perfectly robust. The relative form stands beside it, by
-//! excess over chance.
+//! Robustness is the mean accuracy over severities 1 to 8, in absolute points. If it were divided by the
+//! clean accuracy, a network stuck at chance would count as perfectly robust. The relative form, which uses
+//! the excess over chance, is given as well.
 
 use super::statistics::wilson;
 use super::stimulus::{PassKey, setting};
@@ -22,9 +22,10 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     let (config, images) = (&analyst.run.config, analyst.dataset.test.len());
     let presentations = config.presentations;
     let mut correctness = Rows::new(
-        "Which images were classified correctly",
+        "Which samples were classified correctly",
         format!(
-            "One bit for each of {images} test images, in the order of the data set, for every stimulus and presentation."
+            "One bit for each of {images} test samples, in the order of the data set, for every stimulus and \
+             presentation."
         ),
     );
     let mut measured = Vec::new();
@@ -47,19 +48,23 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     let mut curves = Rows::new(
         "Accuracy against severity of noise",
         format!(
-            "Accuracy and SSE on {images} test images, each shown {presentations} time{} with fresh input spikes, at each \
-             severity of each noise; severity 0 is the clean evaluation. Intervals are Wilson's, 95 %, over images.",
+            "Accuracy and SSE on {images} test samples, each shown {presentations} time{} with new input \
+             spikes, at each severity of each noise; severity 0 is the clean evaluation. Intervals are \
+             Wilson's, 95 %, over samples.",
             if presentations == 1 { "" } else { "s" }
         ),
     );
     let mut summary = Rows::new(
         "Robustness in a few numbers per noise",
-        "Robustness: mean accuracy over severities 1 to 8. Relative: the mean excess over chance at these severities, over \
-         the excess without noise. Half severity: where accuracy has lost half of its excess over chance, linear between \
-         severities.",
+        "Robustness: mean accuracy over severities 1 to 8. Relative: the mean excess over chance at these \
+         severities, relative to the excess without noise. Half severity: the severity at which accuracy has \
+         lost half of its excess over chance, interpolated linearly.",
     );
     if config.noise.is_empty() {
-        curves.note("The run's settings name no noise; `noise` in its study file lists what to test.");
+        curves.note(
+            "The run's settings contain no noise; `noise` in its study file sets which noises to \
+                     test.",
+        );
     }
     let chance = 1.0 / analyst.dataset.classes.max(1) as f64;
     for &noise in &config.noise {
@@ -102,7 +107,7 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     Ok(vec![curves.table(), correctness.table(), summary.table()])
 }
 
-/// A level as it was written: levels are 32-bit numbers, and 0.1 should not read 0.10000000149.
+/// A level as it was written: levels are 32-bit numbers, and 0.1 should not be printed as 0.10000000149.
 fn round(level: f64) -> f64 {
     (level as f32).to_string().parse().unwrap_or(level)
 }
@@ -119,7 +124,8 @@ pub fn relative(accuracies: &[f64], chance: f64) -> Option<f64> {
     (clean > 0.0).then(|| (robustness(accuracies) - chance) / clean)
 }
 
-/// The severity at which accuracy has first lost half of its excess over chance, linear between severities.
+/// The severity at which accuracy has first lost half of its excess over chance, interpolated linearly
+/// between severities.
 pub fn half_severity(accuracies: &[f64], chance: f64) -> Option<f64> {
     let clean = *accuracies.first()?;
     let half = chance + 0.5 * (clean - chance);

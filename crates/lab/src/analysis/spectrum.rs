@@ -1,8 +1,8 @@
 //! Spectra of the input, of hidden layers and of the target output (Figs. 4 and 5a-c).
 //!
-//! Encoder and noise draw afresh at every step, so the expected input spectrum is flat, clean or noisy, and
-//! noise only raises it. Whatever falls off with frequency deeper in the network is the network's own doing:
-//! the hidden layers' spectra show where.
+//! Encoder and noise are independent from step to step, so the expected input spectrum is flat, clean or
+//! noisy, and noise only raises it. Any decrease with frequency deeper in the network is an effect of the
+//! network; the spectra of the hidden layers show where.
 
 use super::pass::SpectrumPass;
 use super::periodogram::{self, Periodogram};
@@ -16,10 +16,10 @@ use leaklab_record::{NoiseKey, Reading, Rows, Stimulus, Table};
 
 /// Bins of a stimulus's amplitude histogram.
 const AMPLITUDE_BINS: usize = 24;
-/// Standard deviations on either side of the mean that the histogram shows at least.
+/// Smallest range of the histogram on either side of the mean, in standard deviations.
 const CURVE_DEVIATIONS: f64 = 3.5;
 
-/// Clean, and the paper's noises at its severity as far as the run tests them.
+/// Clean, and the noises of the run that [`has_spectrum`] accepts, at the paper's severity.
 pub(super) fn stimuli(noises: &[NoiseKey]) -> Vec<Stimulus> {
     let noisy = noises.iter().map(|&noise| Stimulus::at(noise, SPECTRUM_SEVERITY));
     std::iter::once(Stimulus::Clean).chain(noisy.filter(|&stimulus| has_spectrum(stimulus))).collect()
@@ -57,7 +57,8 @@ fn input_spectrum(
 ) -> Rows<InputSpectrumRow> {
     let expected = match recorded {
         false => {
-            "Encoder and noise are independent from step to step: the expected spectrum is flat, clean or noisy."
+            "Encoder and noise are independent from step to step: the expected spectrum is flat, clean or \
+             noisy."
         }
         true => {
             "Recordings are not encoded: their spectrum is that of what the camera saw, and need not be flat."
@@ -66,9 +67,9 @@ fn input_spectrum(
     let mut table = Rows::new(
         "Spectrum of the input spike trains (Fig. 4)",
         format!(
-            "One-sided power density of each pixel's input train (mean removed, no window; over all bins it adds up to T \
-             times the variance), mean over pixels and {images} test images. The Nyquist bin is not doubled and so half as \
-             high. {expected}"
+            "One-sided power density of each pixel's input train (mean removed, no window; over all bins it \
+             adds up to T times the variance), mean over pixels and {images} test samples. The Nyquist bin \
+             is not doubled and therefore half as high. {expected}"
         ),
     );
     for (stimulus, pass) in passes {
@@ -77,8 +78,9 @@ fn input_spectrum(
         }
         if let Some((slope, error)) = flatness(&pass.input_power) {
             table.note(format!(
-                "{}: power in the upper half of the band over that in the lower half {slope:.4}, standard error \
-                 {error:.4} (from the scatter of the bins); a flat spectrum has 1.",
+                "{}: the ratio of the power in the upper half of the band to that in the lower half is \
+                 {slope:.4}, with standard error {error:.4} (from the scatter of the bins); for a flat \
+                 spectrum it is 1.",
                 stimulus.words()
             ));
         }
@@ -105,10 +107,11 @@ fn flatness(power: &[f64]) -> Option<(f64, f64)> {
 
 fn input_amplitude(passes: &Passes, images: usize) -> Rows<InputAmplitudeRow> {
     let mut table = Rows::new(
-        "Amplitude of the input spectrum, image by image (Fig. 4)",
+        "Amplitude of the input spectrum, sample by sample (Fig. 4)",
         format!(
-            "Histogram over {images} test images of the mean amplitude (square root of the one-sided power density, mean over \
-             pixels and frequencies), as a density, and the normal density with the same mean and variance."
+            "Histogram over {images} test samples of the mean amplitude (square root of the one-sided power \
+             density, mean over pixels and frequencies), as a density, and the normal density with the same \
+             mean and variance."
         ),
     );
     for (stimulus, pass) in passes {
@@ -116,8 +119,10 @@ fn input_amplitude(passes: &Passes, images: usize) -> Rows<InputAmplitudeRow> {
         let centre = mean(values).unwrap_or(0.0);
         let variance = values.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / values.len().max(1) as f64;
         if variance.is_nan() || variance <= 0.0 {
-            table
-                .note(format!("{stimulus}: the images' amplitudes do not differ, so there is no histogram."));
+            table.note(format!(
+                "{stimulus}: the amplitudes of the samples do not differ, so there is no \
+                               histogram."
+            ));
             continue;
         }
         // Wide enough for the whole curve and all images.
@@ -143,9 +148,10 @@ fn input_amplitude(passes: &Passes, images: usize) -> Rows<InputAmplitudeRow> {
     table
 }
 
-const CRITICAL: &str = "Signal: the weighted input (W_L O)[t] of the output neuron of the labelled class, mean removed, no \
-    window, one-sided power. Critical frequency: the lowest k/T at which the cumulative power reaches 70 % of the total, per \
-    image. Images whose signal is constant have none and are left out.";
+const CRITICAL: &str = "Signal: the weighted input (W_L O)[t] of the output neuron of the labelled class, \
+                        mean removed, no window, one-sided power. Critical frequency: the lowest k/T at \
+                        which the cumulative power reaches 70 % of the total, per sample. Samples whose \
+                        signal is constant have none and are omitted.";
 
 fn critical_histogram(passes: &Passes, plan: &Periodogram, steps: usize) -> Rows<CriticalRow> {
     let mut table = Rows::new("Critical frequency of the target output: distribution (Fig. 5a-c)", CRITICAL);
@@ -169,10 +175,11 @@ fn critical_summary(passes: &Passes, steps: usize) -> Rows<CriticalSummaryRow> {
     let mut table = Rows::new(
         "Critical frequency of the target output: mean, by three readings",
         format!(
-            "{CRITICAL} Mean over images with a 95 % interval (Student's t over images). Settled: the first 20 % of steps are \
-             left out. Shuffled: each spike train of the last hidden layer is shuffled in time, which leaves the spike counts \
-             and weights and removes all temporal structure. Zero share: the share of the signal's power at frequency 0, \
-             before the mean is removed."
+            "{CRITICAL} Mean over samples with a 95 % interval (Student's t over samples). Settled: the \
+             first 20 % of steps are omitted. Shuffled: each spike train of the last hidden layer is \
+             shuffled in time, which preserves the spike counts and weights and removes all temporal \
+             structure. Zero share: the share of the signal's power at frequency 0, before the mean is \
+             removed."
         ),
     );
     for (stimulus, pass) in passes {
@@ -194,7 +201,7 @@ fn critical_summary(passes: &Passes, steps: usize) -> Rows<CriticalSummaryRow> {
                 zero_share: if reading == Reading::Defined { mean(&shares) } else { None },
             });
             if values.is_empty() {
-                table.note(format!("{stimulus}: the target output's input is constant for every image."));
+                table.note(format!("{stimulus}: the target output's input is constant for every sample."));
             }
         }
     }
@@ -210,8 +217,9 @@ fn hidden_spectrum(
     let mut table = Rows::new(
         "Spectrum of the hidden layers' spike trains",
         format!(
-            "One-sided power density of each neuron's spike train (mean removed, no window), mean over the layer's neurons and \
-             {images} test images. Where it falls with frequency, the layers up to there have filtered."
+            "One-sided power density of each neuron's spike train (mean removed, no window), mean over the \
+             layer's neurons and {images} test samples. Where it falls with frequency, the layers up to this \
+             one have filtered."
         ),
     );
     for (stimulus, pass) in passes {

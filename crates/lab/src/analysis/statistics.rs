@@ -1,10 +1,10 @@
-//! Intervals: what a mean over a few seeds, or a fraction of a few hundred images, is worth.
+//! Intervals of means over a few seeds and of fractions of a few hundred images.
 //!
-//! Three seeds give two degrees of freedom, where a normal quantile would make an interval less than half as
-//! wide as it must be; so Student's t is computed properly, from the regularised incomplete beta function.
-//! Functions that have nothing to say (one seed, no images) return `None`: a table then has an empty cell.
+//! Three seeds give two degrees of freedom, for which a normal quantile would make an interval less than half
+//! as wide as it must be. Student's t is therefore computed from the regularised incomplete beta function.
+//! Functions that have no result (one seed, no images) return `None`; a table then has an empty cell.
 
-/// Confidence of every interval in the program's tables.
+/// Confidence level of every interval in the tables.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A value with its interval.
@@ -19,7 +19,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate on another scale that keeps the order.
+    /// The estimate on another scale; `scale` must be increasing.
     pub fn map(self, scale: impl Fn(f64) -> f64) -> Self {
         Estimate { mean: scale(self.mean), low: scale(self.low), high: scale(self.high) }
     }
@@ -49,8 +49,8 @@ pub fn ln_gamma(x: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function `I_x(a, b)`: the probability that a Beta(a, b) variable is at
-/// most
-/// `x`. Continued fraction by Lentz's method, on the side of the mean where it converges quickly.
+/// most `x`. It is computed from a continued fraction by Lentz's method, on the side of the mean where it
+/// converges quickly.
 pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -62,16 +62,16 @@ pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
         return 1.0 - regularised_beta(1.0 - x, b, a);
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p()).exp() / a;
-    let keep = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
-    let (mut c, mut d) = (1.0, 1.0 / keep(1.0 - (a + b) * x / (a + 1.0)));
+    let not_zero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
+    let (mut c, mut d) = (1.0, 1.0 / not_zero(1.0 - (a + b) * x / (a + 1.0)));
     let mut fraction = d;
     for m in 1..500 {
         let m = f64::from(m);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
         for term in [even, odd] {
-            d = 1.0 / keep(1.0 + term * d);
-            c = keep(1.0 + term / c);
+            d = 1.0 / not_zero(1.0 + term * d);
+            c = not_zero(1.0 + term / c);
             fraction *= d * c;
         }
         if (d * c - 1.0).abs() < 1e-15 {
@@ -103,12 +103,12 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     (freedom * (1.0 - y) / y).sqrt()
 }
 
-/// Mean, or `None` of nothing.
+/// Mean; `None` if there are no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Standard error of the mean from the sample's own spread; `None` of fewer than two values.
+/// Standard error of the mean from the sample's own spread; `None` for fewer than two values.
 pub fn standard_error(values: &[f64]) -> Option<f64> {
     let (n, mean) = (values.len(), mean(values)?);
     if n < 2 {
@@ -118,7 +118,7 @@ pub fn standard_error(values: &[f64]) -> Option<f64> {
     Some((squares / ((n - 1) as f64 * n as f64)).sqrt())
 }
 
-/// Student's t interval of a mean; `None` of fewer than two values.
+/// Student's t interval of a mean; `None` for fewer than two values.
 pub fn mean_interval(values: &[f64]) -> Option<Estimate> {
     let (mean, error) = (mean(values)?, standard_error(values)?);
     let half = student_quantile(CONFIDENCE, (values.len() - 1) as f64) * error;
@@ -131,10 +131,11 @@ pub fn student_outside(t: f64, freedom: f64) -> f64 {
     regularised_beta(freedom / (freedom + t * t), 0.5 * freedom, 0.5)
 }
 
-/// Wilson's score interval of a fraction, `successes` of `trials`; `None` of no trials. Successes may be a
+/// Wilson's score interval of a fraction, `successes` of `trials`; `None` for no trials. Successes may be a
 /// mean over several presentations of the same trials.
 ///
-/// It stays inside [0, 1] and keeps its coverage near 0 and 1, where accuracies of good networks are.
+/// It stays within [0, 1] and has the right coverage near 0 and 1 too, where the accuracies of good networks
+/// are.
 pub fn wilson(successes: f64, trials: u64) -> Option<Estimate> {
     // Normal quantile of the two-sided 95 % interval.
     const Z: f64 = 1.959_963_984_540_054;

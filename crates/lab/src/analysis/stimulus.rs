@@ -1,12 +1,12 @@
-//! What the test images are shown under, and what is measured there.
+//! The stimuli under which the test images are shown, and what is measured under each.
 
 use leaklab_engine::noise::{Noise, NoiseError, NoiseSetting, Severities};
 use leaklab_record::Stimulus;
 
-/// The severity at which the paper looks at spectra.
+/// The severity at which the paper shows spectra.
 pub const SPECTRUM_SEVERITY: usize = 5;
 
-/// What the encoder needs to know of a stimulus.
+/// The noise of a stimulus, for the encoder; `None` for clean.
 pub fn setting(stimulus: Stimulus, severities: &Severities) -> Result<Option<NoiseSetting>, NoiseError> {
     match stimulus {
         Stimulus::Clean => Ok(None),
@@ -14,8 +14,8 @@ pub fn setting(stimulus: Stimulus, severities: &Severities) -> Result<Option<Noi
     }
 }
 
-/// Whether spectra are measured: clean, and at the paper's severity its noises, and background activity,
-/// which stands in for them where there is no encoder.
+/// Whether spectra are measured: for clean, and at the paper's severity for its noises and for background
+/// activity, which replaces them where there is no encoder.
 pub fn has_spectrum(stimulus: Stimulus) -> bool {
     match stimulus {
         Stimulus::Clean => true,
@@ -31,11 +31,11 @@ pub fn has_activity(stimulus: Stimulus) -> bool {
     stimulus == Stimulus::Clean
 }
 
-/// One pass over the test images: what they are shown under, and for the how many-th time. Each presentation
-/// draws fresh input spikes; spectra and activity are measured in the first.
+/// Identifies a pass over the test images: the stimulus, and the number of the presentation. Each
+/// presentation draws new input spikes; spectra and activity are measured in the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PassKey {
-    /// What the images are shown under.
+    /// The stimulus under which the images are shown.
     pub stimulus: Stimulus,
     /// Number of the presentation, from 1.
     pub presentation: u32,
@@ -47,7 +47,7 @@ impl PassKey {
         PassKey { stimulus, presentation: 1 }
     }
 
-    /// File name of what was measured.
+    /// File name of the stored pass.
     pub fn file_name(self) -> String {
         let stimulus = self.stimulus.to_string().replace('/', "_");
         match self.presentation {
@@ -56,9 +56,9 @@ impl PassKey {
         }
     }
 
-    /// The epoch that input spikes are drawn with. Training counts up from 1; the first presentation is every
-    /// evaluation's 0, and the others count down from the largest number, which no training reaches.
-    /// `seed` shifts all of them to numbers of their own.
+    /// The epoch number with which input spikes are drawn. Training counts up from 1. The first presentation
+    /// has 0, like every evaluation; the others count down from the largest number, which no training
+    /// reaches. A `seed` other than 0 shifts all of them to separate numbers.
     pub fn epoch(self, seed: u64) -> u32 {
         match (self.presentation, seed) {
             (0 | 1, 0) => crate::evaluate::EVALUATION_EPOCH,

@@ -1,11 +1,11 @@
 //! The target output's signal after the last hidden layer's spikes were shuffled in time: the same spike
-//! counts and weights, and no temporal structure. What a reading of the real signal shows beyond this, time
-//! has made.
+//! counts and weights, and no temporal structure. Whatever a reading of the real signal shows beyond this
+//! comes from temporal structure.
 
 use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_engine::{Network, Trace};
 
-/// Shuffles spike trains and weighs them.
+/// Shuffles spike trains and sums them with their weights.
 pub(super) struct Surrogate {
     /// Weights of the output layer, `[class][input]`, the inputs in the order channel, row, column.
     weights: Vec<f32>,
@@ -21,8 +21,8 @@ impl Surrogate {
         Surrogate { weights, layer: network.architecture.hidden().len() - 1, seed }
     }
 
-    /// The weighted input of an output neuron at every step, each of its input trains shuffled: as many
-    /// spikes, at steps chosen anew.
+    /// The weighted input of an output neuron at every step, with each of its input trains shuffled: the same
+    /// number of spikes, at randomly chosen steps.
     pub(super) fn signal(&self, trace: &Trace, class: usize, sample: u32) -> Vec<f64> {
         let steps = trace.steps();
         let mut signal = vec![0.0; steps];

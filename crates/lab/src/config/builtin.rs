@@ -1,4 +1,4 @@
-//! The studies that come with the program, and which of them supplies a data set's defaults.
+//! The built-in studies, and which of them supplies the defaults of a data set.
 
 /// Name and text of each built-in study.
 pub const BUILTIN: [(&str, &str); 9] = [
@@ -18,8 +18,8 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The built-in study whose settings complete those of a file about this data set. For CIFAR-10 and SVHN these are
-/// the small ones: the paper's protocol takes days and should be asked for by name.
+/// The built-in study that supplies the keys that a file with this data set does not set. For CIFAR-10 and
+/// SVHN it is the small one: the paper's protocol takes days and should be requested by name.
 pub(super) fn default_study(dataset: &str) -> &'static str {
     match dataset {
         "digits" => "digits",

@@ -1,6 +1,6 @@
-//! Every setting in one table. A row drives reading, writing, the comparison with what weights were trained
-//! with, the reference table in the manual and the JSON Schema for editors: a new setting is one row here and
-//! one field of [`RunConfig`].
+//! Every setting in one table. Its rows are used to read and write settings, to compare them with those that
+//! weights were trained with, and to make the reference table of the manual and the JSON Schema for editors.
+//! A new setting is one row here and one field of [`RunConfig`].
 
 use super::kind::{Kind, choice, fraction, in_single, list, number, positive, tau, text, whole};
 use super::run::{InitialScale, OptimiserKind, RunConfig};
@@ -12,23 +12,23 @@ use leaklab_record::{NoiseKey, number_text};
 use std::path::PathBuf;
 use toml::Value;
 
-/// What a setting is about: its heading in files and in the manual.
+/// The group of a setting, which is its heading in files and in the manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// The study: its name, conditions and seeds.
     Study,
-    /// What is shown.
+    /// The data, and how they become input spikes.
     Data,
-    /// What it is shown to.
+    /// The network and its neurons.
     Network,
-    /// How the weights are found.
+    /// The training of the weights.
     Training,
-    /// What is measured afterwards.
+    /// The measurements after training.
     Measurement,
 }
 
 impl Group {
-    /// All groups, in the order in which files have them.
+    /// All groups, in their order in files.
     pub const ALL: [Group; 5] =
         [Group::Study, Group::Data, Group::Network, Group::Training, Group::Measurement];
 
@@ -44,38 +44,37 @@ impl Group {
     }
 }
 
-/// What becomes of trained weights when the setting is changed in `run.toml`.
+/// What a change of the setting in `run.toml` means for trained weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binds {
-    /// They are another network's: whatever opens the run refuses.
+    /// The weights no longer match the settings: every command that opens the run refuses it.
     Weights,
-    /// The rest of the training goes another way: `train --resume` says so.
+    /// The rest of the training changes: `train --resume` reports it.
     Course,
-    /// Nothing.
+    /// Nothing: the weights do not depend on it.
     Nothing,
 }
 
 /// One setting.
 pub struct Key {
-    /// Its name; the members of a table are joined to it by a dot.
+    /// Its name; a member of a table is written after it, separated by a dot.
     pub name: &'static str,
-    /// What it is about.
+    /// Its group.
     pub group: Group,
-    /// What values it takes.
+    /// The values that it accepts.
     pub kind: Kind,
     /// One line for the manual.
     pub help: &'static str,
-    /// What trained weights have to do with it.
+    /// How trained weights depend on it.
     pub binds: Binds,
-    /// Takes a value into a run; `member` is the part of the key after the dot, for tables.
+    /// Sets the value in a run; `member` is the part of the key after the dot, for tables.
     pub(super) set: fn(&mut RunConfig, member: &str, value: &Value) -> Result<(), String>,
-    /// What a run's file says; a table has a value for each member, and nothing is written where there is
-    /// none.
+    /// The value in a run's file; a table has a value for each member. If there is none, nothing is written.
     pub(super) get: fn(&RunConfig) -> Option<Value>,
 }
 
 impl Key {
-    /// What a run's file says, as text; nothing where the key is not written.
+    /// The value in a run's file, as text; `None` if the key is not written.
     pub fn text(&self, run: &RunConfig) -> Option<String> {
         (self.get)(run).map(|value| match value {
             Value::Float(x) => number_text(x),
@@ -89,15 +88,15 @@ const fn of_study(name: &'static str, kind: Kind, help: &'static str) -> Key {
     Key { name, group: Group::Study, kind, help, binds: Binds::Nothing, set: |_, _, _| Ok(()), get: |_| None }
 }
 
-/// Every setting there is, in the order in which files have them.
+/// All settings, in their order in files.
 pub const KEYS: &[Key] = &[
     of_study(
         "format",
         Kind::Whole { least: 0, most: u32::MAX as u64 },
         "version of the file's format; written by leaklab",
     ),
-    of_study("name", Kind::Text, "what the study is called on its page"),
-    of_study("seeds", Kind::WholeList, "seeds of a study, one run of each condition each"),
+    of_study("name", Kind::Text, "name of the study, shown on its page"),
+    of_study("seeds", Kind::WholeList, "seeds of a study; every condition is trained once with each seed"),
     of_study(
         "baseline",
         Kind::Text,
@@ -107,7 +106,8 @@ pub const KEYS: &[Key] = &[
         name: "condition",
         group: Group::Study,
         kind: Kind::Conditions,
-        help: "in a study, [[condition]] tables: a name and the settings in which the condition differs; in a run, the name of its condition",
+        help: "in a study, [[condition]] tables: a name and the settings in which the condition differs; \
+               in a run, the name of its condition",
         binds: Binds::Nothing,
         set: |run, _, value| text(value).map(|name| run.condition = Some(name)),
         get: |run| run.condition.clone().map(Value::String),
@@ -139,7 +139,7 @@ pub const KEYS: &[Key] = &[
         name: "data_dir",
         group: Group::Data,
         kind: Kind::Text,
-        help: "folder that holds the data sets, or the folder or file of your own",
+        help: "folder that contains the data sets, or the folder or file of your own data",
         binds: Binds::Nothing,
         set: |run, _, value| text(value).map(|path| run.data_dir = Some(PathBuf::from(path))),
         get: |run| run.data_dir.as_ref().map(|path| Value::String(path.display().to_string())),
@@ -148,7 +148,7 @@ pub const KEYS: &[Key] = &[
         name: "data_sha256",
         group: Group::Data,
         kind: Kind::Text,
-        help: "SHA-256 of what your own data hold; leaklab writes it into a run and refuses other data",
+        help: "SHA-256 of the contents of your own data; leaklab writes it into a run and refuses other data",
         binds: Binds::Weights,
         set: |run, _, value| {
             let digest = text(value)?;
@@ -182,7 +182,8 @@ pub const KEYS: &[Key] = &[
         name: "validation",
         group: Group::Data,
         kind: Kind::Fraction,
-        help: "this share of the training images is held out and takes the place of the test images, to choose settings by; 0 for none",
+        help: "fraction of the training images that is held out and replaces the test images, to choose \
+               settings; 0 for none",
         binds: Binds::Weights,
         set: |run, _, value| fraction(value).map(|x| run.validation = x),
         get: |run| (run.validation > 0.0).then(|| short(run.validation)),
@@ -200,7 +201,7 @@ pub const KEYS: &[Key] = &[
         name: "encoder",
         group: Group::Data,
         kind: Kind::Choice(&["signed", "unsigned"]),
-        help: "whether a dark pixel gives negative spikes or none",
+        help: "whether dark pixels produce negative spikes or no spikes",
         binds: Binds::Weights,
         set: |run, _, value| choice::<Encoder>(value).map(|x| run.encoder = x),
         get: |run| (!run.has_events()).then(|| Value::String(run.encoder.to_string())),
@@ -209,7 +210,8 @@ pub const KEYS: &[Key] = &[
         name: "step_us",
         group: Group::Data,
         kind: Kind::Whole { least: 1, most: 1_000_000_000 },
-        help: "microseconds of a time step of a recording; each recording is cut into equal parts if not set",
+        help: "length of a time step of recordings, in microseconds; if not set, each recording is divided \
+               into equal steps",
         binds: Binds::Weights,
         set: |run, _, value| whole(value).map(|n| run.step_us = Some(n)),
         get: |run| run.step_us.filter(|_| run.has_events()).map(|n| count(n as usize)),
@@ -218,7 +220,8 @@ pub const KEYS: &[Key] = &[
         name: "downsample",
         group: Group::Data,
         kind: Kind::Whole { least: 1, most: 64 },
-        help: "squares of so many pixels a side of an event camera become one pixel; 1 leaves them as they are",
+        help: "side, in pixels, of the squares of an event camera that are merged into one pixel; 1 merges \
+               none",
         binds: Binds::Weights,
         set: |run, _, value| whole(value).map(|n| run.downsample = n as usize),
         get: |run| run.has_events().then(|| count(run.downsample)),
@@ -245,7 +248,7 @@ pub const KEYS: &[Key] = &[
         name: "augment.shift",
         group: Group::Data,
         kind: Kind::Whole { least: 0, most: 65_535 },
-        help: "recordings begin up to so many time steps earlier or later, at random",
+        help: "recordings are shifted in time at random, by at most this many steps",
         binds: Binds::Course,
         set: |run, _, value| whole(value).map(|n| run.augment.shift = n as usize),
         get: |run| run.has_events().then(|| count(run.augment.shift)),
@@ -259,7 +262,7 @@ pub const KEYS: &[Key] = &[
         set: |run, _, value| {
             let notation = text(value)?;
             run.network = Architecture::parse(&notation).map_err(|e| {
-                // The notation is said once.
+                // The message shows the notation already, as the value of the key.
                 let message = e.to_string();
                 message.strip_prefix(&format!("network '{notation}': ")).unwrap_or(&message).to_owned()
             })?;
@@ -271,7 +274,8 @@ pub const KEYS: &[Key] = &[
         name: "tau",
         group: Group::Network,
         kind: Kind::Tau,
-        help: "membrane time constant in steps, inf for no leak; a list in a study makes a condition of each",
+        help: "membrane time constant in steps, inf for no leak; in a study, each value of a list is a \
+               condition",
         binds: Binds::Weights,
         set: |run, _, value| tau(value).map(|x| run.leak.tau = x),
         get: |run| Some(Value::Float(run.leak.tau.steps())),
@@ -323,7 +327,8 @@ pub const KEYS: &[Key] = &[
         name: "gradient",
         group: Group::Network,
         kind: Kind::Choice(&["straight-through", "exact"]),
-        help: "whether the derivative of the membrane's decay is taken as 1 or as it is",
+        help: "whether the backward pass takes the derivative of the membrane's decay as 1 \
+               (straight-through) or computes it (exact)",
         binds: Binds::Course,
         set: |run, _, value| choice::<Gradient>(value).map(|x| run.gradient = x),
         get: |run| Some(Value::String(run.gradient.to_string())),
@@ -332,7 +337,7 @@ pub const KEYS: &[Key] = &[
         name: "dropout",
         group: Group::Network,
         kind: Kind::Fraction,
-        help: "probability that a hidden neuron is left out of a training sample",
+        help: "probability that a hidden neuron is dropped in a training sample",
         binds: Binds::Course,
         set: |run, _, value| fraction(value).map(|x| run.dropout = x),
         get: |run| Some(short(run.dropout)),
@@ -341,7 +346,8 @@ pub const KEYS: &[Key] = &[
         name: "initial",
         group: Group::Training,
         kind: Kind::Choice(&["fan-in", "rate"]),
-        help: "size of the initial weights: by the fan-in alone, or such that each hidden layer fires at first as without leak",
+        help: "scale of the initial weights: set by the fan-in alone, or such that each hidden layer \
+               initially fires as often as without leak",
         binds: Binds::Course,
         set: |run, _, value| choice::<InitialScale>(value).map(|x| run.initial = x),
         get: |run| (run.initial != InitialScale::FanIn).then(|| Value::String(run.initial.to_string())),
@@ -395,7 +401,7 @@ pub const KEYS: &[Key] = &[
         name: "learning_rate",
         group: Group::Training,
         kind: Kind::Positive,
-        help: "step size in the first epoch",
+        help: "learning rate of the first epoch",
         binds: Binds::Course,
         set: |run, _, value| {
             in_single(value, positive)?;
@@ -419,7 +425,7 @@ pub const KEYS: &[Key] = &[
         name: "schedule.times",
         group: Group::Training,
         kind: Kind::Positive,
-        help: "factor by which it is lowered",
+        help: "factor by which the learning rate is multiplied then",
         binds: Binds::Course,
         set: |run, _, value| number(value).map(|x| run.schedule_times = x),
         get: |run| Some(Value::Float(run.schedule_times)),
@@ -464,7 +470,7 @@ pub const KEYS: &[Key] = &[
         name: "initial_sha256",
         group: Group::Training,
         kind: Kind::Text,
-        help: "SHA-256 of the weights that a run began with, if it was given some; written by leaklab",
+        help: "SHA-256 of the initial weights, if they were given; written by leaklab",
         binds: Binds::Weights,
         set: |run, _, value| text(value).map(|digest| run.initial_sha256 = Some(digest)),
         get: |run| run.initial_sha256.clone().map(Value::String),
@@ -473,7 +479,7 @@ pub const KEYS: &[Key] = &[
         name: "evaluate_every",
         group: Group::Training,
         kind: Kind::AT_LEAST_1,
-        help: "evaluate the test set after every so many epochs, and after the last",
+        help: "evaluate the test set each time this many epochs have passed, and after the last epoch",
         binds: Binds::Nothing,
         set: |run, _, value| whole(value).map(|n| run.evaluate_every = n),
         get: |run| Some(count(run.evaluate_every as usize)),
@@ -482,7 +488,8 @@ pub const KEYS: &[Key] = &[
         name: "evaluate_train_images",
         group: Group::Training,
         kind: Kind::Whole { least: 0, most: 1 << 32 },
-        help: "training images evaluated with the test set (no dropout, no augmentation), the same ones each time; 0 for none",
+        help: "training images evaluated with the test set (no dropout, no augmentation), the same ones \
+               each time; 0 for none",
         binds: Binds::Nothing,
         set: |run, _, value| whole(value).map(|n| run.evaluate_train_images = n as usize),
         get: |run| Some(count(run.evaluate_train_images)),
@@ -515,7 +522,7 @@ pub const KEYS: &[Key] = &[
         name: "presentations",
         group: Group::Measurement,
         kind: Kind::Whole { least: 1, most: 1000 },
-        help: "times that the robustness analysis shows each test image, with fresh input spikes each time",
+        help: "how often the robustness analysis presents each test image, with new input spikes each time",
         binds: Binds::Nothing,
         set: |run, _, value| whole(value).map(|n| run.presentations = n),
         get: |run| Some(count(run.presentations as usize)),
@@ -524,7 +531,8 @@ pub const KEYS: &[Key] = &[
         name: "presentation_seed",
         group: Group::Measurement,
         kind: Kind::Whole { least: 0, most: 1000 },
-        help: "another number gives other input spikes to the passes of robustness, activity and spectrum, to see what luck does",
+        help: "selects other input spikes for the passes of robustness, activity and spectrum, to see how \
+               much depends on chance",
         binds: Binds::Nothing,
         set: |run, _, value| whole(value).map(|n| run.presentation_seed = n),
         get: |run| (run.presentation_seed > 0).then(|| count(run.presentation_seed as usize)),
@@ -533,7 +541,8 @@ pub const KEYS: &[Key] = &[
         name: "mechanism",
         group: Group::Measurement,
         kind: Kind::Flag,
-        help: "after its runs, a study with and without leak asks where robustness comes from; true if not set",
+        help: "whether a study with and without leak measures, after its runs, where robustness comes \
+               from; true if not set",
         binds: Binds::Nothing,
         set: |run, _, value| flag(value).map(|asked| run.mechanism = asked),
         get: |run| (!run.mechanism).then_some(Value::Boolean(false)),
@@ -542,7 +551,7 @@ pub const KEYS: &[Key] = &[
         name: "severity",
         group: Group::Measurement,
         kind: Kind::LevelsByNoise,
-        help: "levels of severities 1 to 8 of a noise, in place of the default ones",
+        help: "levels of a noise at severities 1 to 8, in place of the defaults",
         binds: Binds::Nothing,
         set: |run, member, value| {
             let NoiseKey { noise, scenario } = member.parse()?;
@@ -561,8 +570,8 @@ pub const KEYS: &[Key] = &[
             for (noise, scenario, default) in SEVERITIES {
                 let levels = run.severities.levels(noise, scenario).unwrap_or(default);
                 let key = NoiseKey { noise, scenario };
-                // Said for the noises in use, so that the file is complete, and where they are not the
-                // default.
+                // Written for the noises in use, so that the file is complete, and wherever they differ from
+                // the default.
                 if run.noise.contains(&key) || levels != default {
                     members.insert(
                         key.to_string(),
@@ -575,7 +584,7 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
-/// The row of a key, and the member of its table that is meant.
+/// The row of a key and, if the setting is a table, the member that the key names.
 pub fn find(key: &str) -> Option<(&'static Key, &str)> {
     let exact = KEYS.iter().find(|row| row.name == key && !row.kind.has_members());
     exact.map(|row| (row, "")).or_else(|| {
@@ -592,7 +601,7 @@ fn count(n: usize) -> Value {
     Value::Integer(n as i64)
 }
 
-/// A single-precision number in its own few digits: 0.2 and not 0.20000000298023224.
+/// A single-precision number with as many digits as it needs: 0.2 and not 0.20000000298023224.
 fn short(x: f32) -> Value {
     Value::Float(x.to_string().parse().unwrap_or(f64::from(x)))
 }

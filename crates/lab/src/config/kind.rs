@@ -1,5 +1,5 @@
-//! What values a setting takes: checked when it is read, said when it is refused, and given to editors as
-//! JSON Schema.
+//! The values that a setting accepts. They are checked when a setting is read, stated in the message that
+//! refuses it, and passed to editors as JSON Schema.
 
 use leaklab_engine::Tau;
 use serde_json::{Value as Json, json};
@@ -7,12 +7,12 @@ use std::fmt::Display;
 use std::str::FromStr;
 use toml::Value;
 
-/// What values a setting takes.
+/// The values that a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// One of some words.
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// True or false.
     Flag,
@@ -33,13 +33,13 @@ pub enum Kind {
     Fraction,
     /// A membrane time constant.
     Tau,
-    /// Time constants by name of a hidden layer.
+    /// Time constants by the name of the hidden layer.
     TauByLayer,
     /// A list of noises.
     NoiseList,
-    /// Eight levels by noise.
+    /// Eight levels for each noise.
     LevelsByNoise,
-    /// The conditions of a study, or the name of one.
+    /// The conditions of a study, or the name of one condition.
     Conditions,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
     /// A whole number of 1 or more.
     pub const AT_LEAST_1: Kind = Kind::Whole { least: 1, most: 1 << 48 };
 
-    /// Whether the setting is a table whose members are values of their own.
+    /// Whether the setting is a table whose members have values of their own.
     pub fn has_members(self) -> bool {
         match self {
             Kind::TauByLayer | Kind::LevelsByNoise => true,
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// The sentence that says what would be right.
+    /// The part of an error message that states what is expected.
     pub fn expected(self) -> String {
         match self {
             Kind::Text => "a text in quotes is expected".to_owned(),
@@ -79,11 +79,9 @@ impl Kind {
             Kind::Positive => "a number above 0 is expected".to_owned(),
             Kind::NotNegative => "a number of 0 or more is expected".to_owned(),
             Kind::Fraction => "a number from 0 to below 1 is expected".to_owned(),
-            Kind::Tau | Kind::TauByLayer => {
-                "a number of steps (1/64 or more), or inf, is expected".to_owned()
-            }
+            Kind::Tau | Kind::TauByLayer => "a number of steps (1/64 or more) or inf is expected".to_owned(),
             Kind::NoiseList => "a list of noises such as gaussian/pixel is expected".to_owned(),
-            Kind::LevelsByNoise => "a list of eight levels, of severities 1 to 8, is expected".to_owned(),
+            Kind::LevelsByNoise => "a list of eight levels (severities 1 to 8) is expected".to_owned(),
             Kind::Conditions => "[[condition]] tables are expected in a study, a name in a run".to_owned(),
         }
     }
@@ -132,7 +130,7 @@ impl Kind {
     }
 }
 
-/// One value or a list of them.
+/// The values of a list; a single value is treated as a list of one.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
 }
@@ -146,7 +144,8 @@ pub(super) fn whole(value: &Value) -> Result<u64, String> {
     number.ok_or_else(|| "a whole number of 0 or more is expected".to_owned())
 }
 
-/// A number, whole or not; the texts "inf" and "30" too, since JSON and shells have no other way to say inf.
+/// A number, whole or not. Strings such as "inf" and "30" are accepted too, since JSON and shells have no
+/// other way to write infinity.
 pub(super) fn number(value: &Value) -> Result<f64, String> {
     let number = match value {
         Value::Integer(n) => Some(*n as f64),
@@ -161,8 +160,7 @@ pub(super) fn positive(x: f64) -> bool {
     x > 0.0 && x.is_finite()
 }
 
-/// A number that is acceptable after it was rounded to single precision, which is what the network computes
-/// with.
+/// A number that is still accepted after rounding to single precision, with which the network computes.
 pub(super) fn in_single(value: &Value, accept: fn(f64) -> bool) -> Result<f32, String> {
     let x = number(value)? as f32;
     if accept(f64::from(x)) && x.is_finite() {

@@ -1,11 +1,12 @@
-//! What a run or a study does, as one TOML file.
+//! The settings of a run or a study, in one TOML file.
 //!
-//! There is one kind of file. A study's has a list of `tau` or `[[condition]]` tables, and `seeds`; it stands
-//! for a run of each. A run's has a single `tau` and `seed`. Keys that a file does not say come from the
-//! built-in study of its data set, so that `dataset = "digits"` alone is a complete file, and what was
-//! resolved is kept with the run, every key said.
+//! Runs and studies use the same kind of file. The file of a study has `seeds` and a list of `tau` or
+//! `[[condition]]` tables; it describes one run of each condition with each seed. The file of a run has a
+//! single `tau` and `seed`. Keys that are not set take their value from the built-in study of the data set,
+//! so that `dataset = "digits"` alone is a complete file. The resolved settings, with every key set, are
+//! stored with the run.
 //!
-//! [`KEYS`] is the one table of settings.
+//! [`KEYS`] is the only table of settings.
 
 mod builtin;
 mod keys;

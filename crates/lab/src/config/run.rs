@@ -1,4 +1,4 @@
-//! Everything that one run depends on.
+//! All settings on which a run depends.
 
 use super::keys::{self, Binds, KEYS};
 use super::settings::{ConfigError, Settings, nearest};
@@ -50,12 +50,12 @@ pub enum InitialScale {
     /// Their standard deviation is `sqrt(2 / fan_in)`, whatever the leak.
     #[default]
     FanIn,
-    /// Each hidden layer is scaled so that, with the run's leak, it fires at first as it would without any.
+    /// Each hidden layer is scaled so that, with the run's leak, it initially fires as often as without leak.
     Rate,
 }
 
 impl InitialScale {
-    /// All of them.
+    /// All variants.
     pub const ALL: [InitialScale; 2] = [InitialScale::FanIn, InitialScale::Rate];
 }
 
@@ -77,30 +77,30 @@ impl FromStr for InitialScale {
     }
 }
 
-/// Everything a run depends on. The number of threads is not among it: no result depends on that.
+/// All settings on which a run depends. The number of threads is not one of them: no result depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunConfig {
-    /// Name of its condition in a study, if it has one of its own.
+    /// Name of its condition in a study, if the condition has a name of its own.
     pub condition: Option<String>,
-    /// Whether it is trained only to see whether it learns.
+    /// Whether the run is trained only to see whether it learns.
     pub probe: bool,
     /// Name of the data set.
     pub dataset: String,
-    /// Folder of the data sets, if not the usual one.
+    /// Folder of the data sets, if not the default one.
     pub data_dir: Option<PathBuf>,
-    /// SHA-256 of what the data set holds, if it is pinned.
+    /// SHA-256 of the contents of the data set, if it is pinned.
     pub data_sha256: Option<String>,
     /// Train on this many images only.
     pub train_limit: Option<usize>,
     /// Evaluate on this many test images only.
     pub test_limit: Option<usize>,
-    /// Share of the training images that takes the place of the test images.
+    /// Fraction of the training images that replaces the test images.
     pub validation: f32,
     /// How pixels become numbers in [-1, 1].
     pub normalise: Normalisation,
-    /// How these become spikes.
+    /// How these numbers become spikes.
     pub encoder: Encoder,
-    /// Random crop and flip of training images.
+    /// Random crops, flips and shifts of training samples.
     pub augment: Augmentation,
     /// The network.
     pub network: Architecture,
@@ -112,13 +112,13 @@ pub struct RunConfig {
     pub time_steps: usize,
     /// How large the initial weights are.
     pub initial: InitialScale,
-    /// Microseconds of a step of a recording; equal parts of each recording if not set.
+    /// Length of a step of recordings in microseconds; if not set, recordings are divided into equal steps.
     pub step_us: Option<u64>,
-    /// Squares of so many pixels a side of a recording become one.
+    /// Side, in pixels, of the squares of a recording that are merged into one pixel.
     pub downsample: usize,
     /// How the leak enters the gradient.
     pub gradient: Gradient,
-    /// Probability that a hidden neuron is left out of a training sample.
+    /// Probability that a hidden neuron is dropped in a training sample.
     pub dropout: f32,
     /// Rule of the weight update.
     pub rule: OptimiserKind,
@@ -136,7 +136,7 @@ pub struct RunConfig {
     pub learning_rate: f64,
     /// Epochs after which the learning rate is lowered.
     pub schedule_after: Vec<u64>,
-    /// Factor by which it is lowered.
+    /// Factor by which the learning rate is multiplied then.
     pub schedule_times: f64,
     /// Passes over the training set.
     pub epochs: u64,
@@ -144,27 +144,27 @@ pub struct RunConfig {
     pub batch: usize,
     /// Seed of every random number.
     pub seed: u64,
-    /// SHA-256 of the weights that the run began with, if they were given.
+    /// SHA-256 of the initial weights, if they were given.
     pub initial_sha256: Option<String>,
-    /// Evaluate the test set after every so many epochs (and after the last).
+    /// Number of epochs after which the test set is evaluated again (it is also evaluated after the last).
     pub evaluate_every: u64,
-    /// Training images evaluated with it.
+    /// Number of training images that are evaluated with the test set.
     pub evaluate_train_images: usize,
     /// Noises that the robustness analysis applies.
     pub noise: Vec<NoiseKey>,
-    /// What a severity means.
+    /// Levels of each noise at each severity.
     pub severities: Severities,
     /// Test images that analyses use; all if not set.
     pub analysis_images: Option<usize>,
-    /// Times that the robustness analysis shows each image.
+    /// How often the robustness analysis presents each image.
     pub presentations: u64,
-    /// Which input spikes these presentations have.
+    /// Selects the input spikes of these presentations.
     pub presentation_seed: u64,
-    /// Whether a study asks where robustness comes from.
+    /// Whether a study measures where robustness comes from.
     pub mechanism: bool,
 }
 
-/// Keys without which there is no run; a data set's built-in study says all but the first two.
+/// Keys that every run must set; the built-in study of a data set sets all but the first two.
 const REQUIRED: [&str; 10] = [
     "dataset",
     "tau",
@@ -178,28 +178,28 @@ const REQUIRED: [&str; 10] = [
     "batch",
 ];
 
-/// Settings of images only.
+/// Settings that apply to images only.
 const OF_IMAGES: [&str; 2] = ["normalise", "encoder"];
-/// Settings of recordings only.
+/// Settings that apply to recordings only.
 const OF_EVENTS: [&str; 3] = ["step_us", "downsample", "augment.shift"];
 
-/// Whether a data set holds recordings of an event camera.
+/// Whether a data set contains recordings of an event camera.
 fn has_events(dataset: &str) -> bool {
     table::find(dataset).is_ok_and(|info| info.has_events())
 }
 
 impl RunConfig {
-    /// Whether the data set holds recordings of an event camera.
+    /// Whether the data set contains recordings of an event camera.
     pub fn has_events(&self) -> bool {
         has_events(&self.dataset)
     }
 
-    /// How recordings are cut into time steps.
+    /// How recordings are divided into time steps.
     pub fn binning(&self) -> Binning {
         Binning { time_steps: self.time_steps, step_us: self.step_us, downsample: self.downsample }
     }
 
-    /// What holds where nothing is said; the required keys have values that are never used.
+    /// Values of keys that are not set; those of the required keys are never used.
     fn unset() -> Self {
         RunConfig {
             condition: None,
@@ -253,7 +253,7 @@ impl RunConfig {
         for (key, flag) in [("tau", "--tau 30"), ("seeds", "--seed 1")] {
             settings.make_single(key, flag)?;
         }
-        // Of a study's file, `--tau` chooses the run without its further conditions.
+        // With `--tau`, the `[[condition]]` tables of a study's file are ignored.
         if let Some(condition) = settings.conditions.first().filter(|_| !settings.is_flag("tau")) {
             return Err(condition.refuse(
                 "[[condition]]",
@@ -271,7 +271,7 @@ impl RunConfig {
         let needless: &[&str] = if events { &OF_IMAGES } else { &OF_EVENTS };
         if let Some(key) = needless.iter().find(|key| settings.contains(key)) {
             let kind = if events { "images, and these data are recordings" } else { "recordings of events" };
-            return Err(settings.refuse(key, format!("this key is for {kind}; leave it out")));
+            return Err(settings.refuse(key, format!("this key is for {kind}; omit it")));
         }
         if let Some(&key) = REQUIRED.iter().find(|key| !settings.contains(key) && !needless.contains(key)) {
             return Err(missing(key));
@@ -359,18 +359,18 @@ impl RunConfig {
     }
 }
 
-/// A key that must be said was not.
+/// The error for a required key that is not set.
 pub(super) fn missing(key: &'static str) -> ConfigError {
     let help = keys::find(key).map_or("", |(row, _)| row.help);
     let hint = match key {
-        "dataset" => "say --dataset digits, or put it in the file; `leaklab data list` shows all".to_owned(),
-        "tau" => "say --tau 30, or --tau inf for no leak, or put it in the file".to_owned(),
-        _ => format!("{help}; say it in the file or with --set {key}=..."),
+        "dataset" => "add --dataset digits or set it in the file; `leaklab data list` shows all".to_owned(),
+        "tau" => "add --tau 30, or --tau inf for no leak, or set it in the file".to_owned(),
+        _ => format!("{help}; set it in the file or with --set {key}=..."),
     };
     ConfigError::Missing { key, hint }
 }
 
-/// Refuses names that are no keys, with the one that may have been meant.
+/// Refuses unknown keys, and suggests the key that may have been meant.
 fn check_names(settings: &Settings) -> Result<(), ConfigError> {
     let names = || KEYS.iter().map(|key| key.name);
     match settings.entries.iter().find(|(name, _)| keys::find(name).is_none()) {

@@ -1,7 +1,8 @@
-//! The settings for people and editors: the manual's reference table, and a JSON Schema.
+//! Descriptions of the settings: the reference table of the manual, and a JSON Schema for editors.
 
 use super::keys::{Group, KEYS};
 use super::kind::Kind;
+use super::study::SHARED;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -21,11 +22,11 @@ pub fn schema() -> Value {
             None => drop(properties.insert(key.name.to_owned(), value)),
         }
     }
-    // A study has lists where a run has single values, and tables of conditions where a run has a name.
+    // In a study, `tau` may be a list and `condition` is a list of tables; in a run, both are single values.
     let tau = Kind::Tau.schema();
     properties["tau"]["anyOf"] = json!([tau, { "type": "array", "items": tau, "minItems": 1 }]);
     let mut condition = properties.clone();
-    for shared in ["dataset", "network", "seed", "format", "baseline", "condition", "data_dir"] {
+    for shared in SHARED {
         condition.remove(shared);
     }
     condition["tau"] = tau;

@@ -1,5 +1,5 @@
-//! Settings in layers: a built-in study's defaults, a file, then `--set`. Every value remembers where it was
-//! said, so that whatever is wrong with it can be answered with file, line and key.
+//! Settings in layers: the defaults of a built-in study, then a file, then `--set`. Every value remembers
+//! where it was set, so that an error message can give file, line and key.
 
 use leaklab_record::file;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-/// Where a value was said.
+/// Where a value was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In a file, at a line.
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The text is not TOML.
@@ -47,7 +47,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line.
         line: usize,
-        /// What the parser said.
+        /// The message of the parser.
         reason: String,
     },
     /// `--set` without `=`.
@@ -56,44 +56,48 @@ pub enum ConfigError {
     /// There is no such key.
     #[error("{origin}unknown key `{key}`{hint}")]
     Unknown {
-        /// Where it was said.
+        /// Where it was set.
         origin: Origin,
         /// The key.
         key: String,
-        /// Which key may have been meant.
+        /// The key that may have been meant.
         hint: String,
     },
-    /// The value is not of the right kind or out of range.
-    #[error("{origin}{key}{}: {expected}", value.as_ref().map_or(String::new(), |value| format!(" = {value}")))]
+    /// The value is of the wrong kind or out of range.
+    #[error(
+        "{origin}{key}{}: {expected}",
+        value.as_ref().map_or(String::new(), |value| format!(" = {value}"))
+    )]
     Value {
-        /// Where it was said.
+        /// Where it was set.
         origin: Origin,
         /// The key.
         key: String,
         /// The value as it was written, if the key is set.
         value: Option<String>,
-        /// What would be right.
+        /// What is expected.
         expected: String,
     },
-    /// A key that must be said was not.
+    /// A required key is not set.
     #[error("{key} is missing: {hint}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// How to say it.
+        /// How to set it.
         hint: String,
     },
     /// There is no such built-in study.
     #[error("no study is called `{name}`; there are {known}, or give the path of a .toml file")]
     NoStudy {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The names of the built-in studies.
         known: String,
     },
 }
 
-/// Values by key, the keys of tables joined with dots; and the settings of each `[[condition]]`.
+/// Values by key, and the settings of each `[[condition]]`. The key of a table's member is the name of the
+/// table, a dot and the name of the member.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub(super) entries: BTreeMap<String, (Value, Origin)>,
@@ -108,12 +112,12 @@ impl Settings {
         Self::from_toml(&text, path)
     }
 
-    /// Reads the text of a TOML file; `path` is for the messages.
+    /// Reads the text of a TOML file; `path` is used in messages.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
         Self::from_text(text, |line| Origin::File(path.to_owned(), line), path)
     }
 
-    /// What a built-in study says of a single run: all but its conditions and seeds.
+    /// What a built-in study sets for a single run: everything except its name, conditions and seeds.
     pub fn builtin(name: &str) -> Option<Self> {
         let (name, text) = super::BUILTIN.iter().find(|(known, _)| *known == name)?;
         let mut settings = Self::from_default(name, text);
@@ -143,7 +147,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Adds what a table of a file says; `origin` tells where a place in the text is.
+    /// Adds the values of a table of a file; `origin` converts an offset in the text into an origin.
     fn add(&mut self, values: toml::Table, places: &DeTable, origin: &dyn Fn(usize) -> Origin) {
         for (key, value) in values {
             let Some((key_place, value_place)) = places.get_key_value(key.as_str()) else { continue };
@@ -173,7 +177,7 @@ impl Settings {
         }
     }
 
-    /// Adds `key=value` as it stands on a command line. The value is TOML; a bare word needs no quotes.
+    /// Adds `key=value` from a command line. The value is TOML, but a single word needs no quotes.
     pub fn assign(&mut self, assignment: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = assignment.split_once('=') else {
             return Err(ConfigError::Assignment(assignment.to_owned()));
@@ -184,10 +188,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a value, as a flag or a calling program does. A table sets each of its keys, a list of tables
-    /// called
-    /// `condition` replaces the conditions, and a list of `tau` stands in place of all conditions that were
-    /// said.
+    /// Sets a value, as a flag or a calling program does. A table sets each of its keys. A list of tables
+    /// for the key `condition` replaces the conditions, and so does a list for the key `tau`.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) {
         match value.into() {
             Value::Table(table) => {
@@ -207,7 +209,7 @@ impl Settings {
                 }
             }
             value => {
-                // `seed` and `seeds` say the same thing: the one said last counts.
+                // `seed` and `seeds` mean the same: the one that is set last counts.
                 match key {
                     "seed" => drop(self.entries.remove("seeds")),
                     "seeds" => drop(self.entries.remove("seed")),
@@ -219,12 +221,12 @@ impl Settings {
         }
     }
 
-    /// Whether a key was said.
+    /// Whether a key is set.
     pub fn contains(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// A value that is text, if it was said.
+    /// The value of a key, if it is set and is text.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.entries.get(key).and_then(|(value, _)| value.as_str())
     }
@@ -234,23 +236,23 @@ impl Settings {
         matches!(self.entries.get(key), Some((_, Origin::Flag)))
     }
 
-    /// The value of a key, if it was said.
+    /// The value of a key, if it is set.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|(value, _)| value)
     }
 
-    /// Refuses a key's value.
+    /// The error that refuses the value of a key.
     pub(super) fn refuse(&self, key: &str, expected: impl ToString) -> ConfigError {
-        let said = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
-        // Where the key is not set, the first key of the same table shows the place.
+        let entry = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
+        // If the key is not set, the message gives the place of the first key in these settings.
         let line = |origin: &Origin| if let Origin::File(_, line) = origin { *line } else { usize::MAX };
-        let near = || {
+        let first = || {
             let origins = self.entries.values().map(|(_, origin)| origin);
             origins.min_by_key(|origin| line(origin)).cloned().unwrap_or(Origin::Flag)
         };
-        let (value, origin) = match said {
+        let (value, origin) = match entry {
             Some((value, origin)) => (Some(value), origin),
-            None => (None, near()),
+            None => (None, first()),
         };
         ConfigError::Value { origin, key: key.to_owned(), value, expected: expected.to_string() }
     }
@@ -262,7 +264,7 @@ impl Settings {
         Ok(Settings::from_default(name, super::builtin_text(name).unwrap_or_default()))
     }
 
-    /// Adds what `defaults` says and this does not, except the named keys.
+    /// Adds the keys of `defaults` that are not set here, except the named ones.
     pub(super) fn fill_from(&mut self, defaults: Settings, except: &[&str]) {
         for (key, entry) in defaults.entries {
             if !except.contains(&key.as_str()) {
@@ -271,7 +273,7 @@ impl Settings {
         }
     }
 
-    /// Makes a list of one value that value; refuses a longer one, since a run has one.
+    /// Replaces a list of one value by that value; refuses a longer list, since a run has one value.
     pub(super) fn make_single(&mut self, key: &str, flag: &str) -> Result<(), ConfigError> {
         let single = match self.value(key) {
             Some(Value::Array(items)) if items.len() == 1 => items[0].clone(),
@@ -279,7 +281,8 @@ impl Settings {
                 return Err(self.refuse(key, "at least one value is expected"));
             }
             Some(Value::Array(_)) => {
-                let expected = format!("a run has one: add {flag}, or run them all with `leaklab study`");
+                let expected =
+                    format!("a run has one value: add {flag}, or run them all with `leaklab study`");
                 return Err(self.refuse(key, expected));
             }
             _ => return Ok(()),
@@ -292,7 +295,7 @@ impl Settings {
     }
 }
 
-/// A value for a message: a list of thousands would bury the rest of it.
+/// A value for a message, shortened: a list of thousands of values would hide the rest of the message.
 fn short(value: String) -> String {
     const LONGEST: usize = 120;
     match value.char_indices().nth(LONGEST) {
@@ -301,7 +304,7 @@ fn short(value: String) -> String {
     }
 }
 
-/// Where the lines of a text begin: one look-up for each key, however many there are.
+/// Offsets of the line ends of a text, stored so that the line of a key is found by binary search.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -318,7 +321,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     Lines::new(text).of(offset)
 }
 
-/// The known word nearest to `word`, if it is near enough to have been meant.
+/// The known word that is most similar to `word`, if it is similar enough to have been meant.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::levenshtein(word, name), name))
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_are_found_and_far_ones_not() {
+    fn similar_words_are_found_and_others_are_not() {
         let known = ["learning_rate", "time_steps", "tau", "epochs"];
         assert_eq!(nearest("learning-rate", known.into_iter()), Some("learning_rate"));
         assert_eq!(nearest("epoch", known.into_iter()), Some("epochs"));

@@ -1,4 +1,5 @@
-//! A study: conditions x seeds. A condition is a name and the settings in which it differs from the others.
+//! A study consists of runs of every condition with every seed. A condition is a name and the settings in
+//! which it differs from the rest of the study.
 
 use super::kind::{list, tau, text, whole};
 use super::run::{RunConfig, missing};
@@ -9,8 +10,9 @@ use leaklab_record::noun::{slug, tau_condition};
 use std::path::Path;
 use toml::Value;
 
-/// Settings that all conditions share: other images, another network or another measurement would be another study.
-const SHARED: [&str; 12] = [
+/// Settings that all conditions share: other images, another network or another measurement would make it
+/// another study.
+pub(super) const SHARED: [&str; 12] = [
     "dataset",
     "network",
     "seed",
@@ -30,36 +32,36 @@ const SHARED: [&str; 12] = [
 pub struct ConditionConfig {
     /// Its name.
     pub name: String,
-    /// The settings in which it differs, as said.
+    /// The settings in which it differs, as they were set.
     pub differs: Vec<(String, Value)>,
     /// Its seeds, if not those of the study.
     pub own_seeds: Option<Vec<u64>>,
-    /// Its runs, but for the seed.
+    /// The settings of its runs, except for the seed.
     pub run: RunConfig,
 }
 
 /// A study: runs of several conditions, each with several seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyConfig {
-    /// What it is called on its page.
+    /// Its name, shown on its page.
     pub name: String,
-    /// Seeds, in the order said.
+    /// Seeds, in the given order.
     pub seeds: Vec<u64>,
-    /// The conditions, in the order said.
+    /// The conditions, in the given order.
     pub conditions: Vec<ConditionConfig>,
-    /// Which of them the others are compared with, if that was said.
+    /// Name of the condition that the others are compared with, if it is set.
     pub baseline: Option<String>,
     /// The settings that all runs share (with the leak of the first condition and the first seed).
     pub base: RunConfig,
 }
 
-/// The most seeds, values of `tau` and conditions of a study.
+/// Limit for the number of seeds, of values of `tau` and of conditions of a study.
 const MOST_VALUES: usize = 1000;
-/// The most runs of a study.
+/// Limit for the number of runs of a study.
 const MOST_RUNS: usize = 100_000;
 
 impl ConditionConfig {
-    /// Whether it is the short form's: a `tau` and nothing else.
+    /// Whether the short form describes it: it sets `tau` and nothing else.
     pub(super) fn is_plain(&self) -> bool {
         let tau = self.run.leak.as_uniform().map(tau_condition);
         let alone = self.differs.len() == 1 && self.differs[0].0 == "tau";
@@ -71,9 +73,9 @@ impl StudyConfig {
     /// The study that settings describe, completed with the defaults of its data set.
     pub fn resolve(mut settings: Settings, name: &str) -> Result<Self, ConfigError> {
         let defaults = settings.defaults()?;
-        // How many images a built-in study takes is its own choice, and no default of the data set.
+        // The number of images that a built-in study uses is not a default of the data set.
         let mut except = vec!["name", "baseline", "train_limit", "test_limit"];
-        // Whoever says a seed or conditions says all of them.
+        // Settings with a seed or conditions replace all seeds or conditions of the defaults.
         if settings.contains("seed") {
             except.push("seeds");
         }
@@ -101,7 +103,8 @@ impl StudyConfig {
             study.conditions.iter().map(|c| c.own_seeds.as_ref().unwrap_or(&study.seeds).len()).sum();
         if runs > MOST_RUNS {
             let key = if settings.contains("seeds") { "seeds" } else { "seed" };
-            return Err(settings.refuse(key, format!("{runs} runs, where a study has at most {MOST_RUNS}")));
+            let expected = format!("{runs} runs are too many; a study has at most {MOST_RUNS}");
+            return Err(settings.refuse(key, expected));
         }
         if let Some(baseline) = &study.baseline
             && study.conditions.iter().all(|condition| condition.name != *baseline)
@@ -113,7 +116,7 @@ impl StudyConfig {
         Ok(study)
     }
 
-    /// The study in a file or the built-in one of that name, with further `key=value` settings on top.
+    /// The study in a file, or the built-in study of that name, with further `key=value` settings on top.
     pub fn load(file_or_name: &str, assignments: &[String]) -> Result<Self, ConfigError> {
         let (mut settings, name) = Self::open(file_or_name)?;
         assignments.iter().try_for_each(|assignment| settings.assign(assignment))?;
@@ -136,7 +139,7 @@ impl StudyConfig {
         }
     }
 
-    /// Every run. All conditions of the first seed come first, so that a comparison is there early.
+    /// All runs. Those of the first seed come first, so that conditions can be compared early.
     pub fn runs(&self) -> Vec<RunConfig> {
         let seeds = |condition: &ConditionConfig| condition.own_seeds.clone().unwrap_or(self.seeds.clone());
         let most = self.conditions.iter().map(|condition| seeds(condition).len()).max().unwrap_or(0);
@@ -151,36 +154,36 @@ impl StudyConfig {
         runs
     }
 
-    /// Pins the data of all runs by the digest of what they hold.
+    /// Pins the data of all runs by the digest of their contents.
     pub(crate) fn pin(&mut self, digest: Option<String>) {
         self.base.data_sha256.clone_from(&digest);
         self.conditions.iter_mut().for_each(|condition| condition.run.data_sha256.clone_from(&digest));
     }
 
-    /// The largest time constant among the conditions that leak everywhere alike.
+    /// The largest time constant among the conditions with the same leak in all layers.
     pub fn least_leak(&self) -> Option<Tau> {
         self.conditions.iter().filter_map(|condition| condition.run.leak.as_uniform()).max()
     }
 }
 
 impl RunConfig {
-    /// What all conditions share; where none is shared, the leak of the first condition.
+    /// The settings that all conditions share; if `tau` is not shared, it is that of the first condition.
     fn unnamed(settings: &Settings, seeds: &[u64]) -> Result<Self, ConfigError> {
         let mut shared = settings.clone();
         let first = shared.value("tau").and_then(|value| list(value).first().cloned());
         let of_condition = || settings.conditions.iter().find_map(|c| c.value("tau").cloned());
         if let Some(tau) = first.or_else(of_condition) {
-            shared.set_quietly("tau", tau);
+            shared.set_keeping_origin("tau", tau);
         }
-        shared.set_quietly("seed", Value::Integer(seeds[0] as i64));
+        shared.set_keeping_origin("seed", Value::Integer(seeds[0] as i64));
         shared.entries.remove("seeds");
         RunConfig::read(&shared)
     }
 }
 
 impl Settings {
-    /// Sets a value where it stands: messages go on naming the place where it was said.
-    fn set_quietly(&mut self, key: &str, value: Value) {
+    /// Sets a value and keeps its origin: messages still give the place where the key was set.
+    fn set_keeping_origin(&mut self, key: &str, value: Value) {
         let origin = self.entries.remove(key).map_or(super::Origin::Flag, |(_, origin)| origin);
         self.entries.insert(key.to_owned(), (value, origin));
     }
@@ -191,7 +194,7 @@ fn read_name(settings: &Settings, name: &str) -> Result<String, ConfigError> {
         Some(value) => text(value).map_err(|expected| settings.refuse("name", expected))?,
         None => name.to_owned(),
     };
-    // It names a folder too.
+    // The name is also used for a folder.
     if slug(&name).is_empty() {
         return Err(settings.refuse("name", "a name with a letter or digit is expected"));
     }
@@ -209,16 +212,16 @@ fn distinct<T: PartialEq>(settings: &Settings, key: &str, values: Vec<T>) -> Res
         return Err(settings.refuse(key, "at least one value is expected"));
     }
     if values.len() > MOST_VALUES {
-        let expected = format!("{} values, where a study has at most {MOST_VALUES}", values.len());
+        let expected = format!("{} values are too many; a study has at most {MOST_VALUES}", values.len());
         return Err(settings.refuse(key, expected));
     }
     if values.iter().enumerate().any(|(i, value)| values[..i].contains(value)) {
-        return Err(settings.refuse(key, "each value may be said once only"));
+        return Err(settings.refuse(key, "each value may be given only once"));
     }
     Ok(values)
 }
 
-/// The conditions: one for each `tau` of a list, then those of the `[[condition]]` tables.
+/// The conditions: first one for each `tau` of a list, then those of the `[[condition]]` tables.
 fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionConfig>, ConfigError> {
     let mut found = Vec::new();
     let taus = settings.value("tau");
@@ -231,7 +234,7 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         let taus = list(value).iter().map(tau).collect::<Result<Vec<Tau>, _>>().map_err(refused)?;
         for tau in distinct(settings, "tau", taus)? {
             let mut own = settings.clone();
-            own.set_quietly("tau", Value::Float(tau.steps()));
+            own.set_keeping_origin("tau", Value::Float(tau.steps()));
             let differs = vec![("tau".to_owned(), Value::Float(tau.steps()))];
             found.push(condition(own, seeds, None, differs, None)?);
         }
@@ -242,29 +245,30 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         return Err(last.refuse("condition", expected));
     }
     let shared = Settings { entries: settings.entries.clone(), conditions: Vec::new() };
-    for said in &settings.conditions {
-        for key in said.entries.keys() {
-            if SHARED.contains(&key.as_str()) {
+    for table in &settings.conditions {
+        for key in table.entries.keys() {
+            // A key of a table, such as severity."gaussian/pixel", is shared if the table is.
+            if SHARED.contains(&key.split('.').next().unwrap_or(key)) {
                 return Err(
-                    said.refuse(key, "all conditions of a study share it; say it outside of [[condition]]")
+                    table.refuse(key, "all conditions of a study share it; set it outside of [[condition]]")
                 );
             }
             if keys::find(key).is_none() && key != "name" {
-                // The full message names the key that may have been meant.
-                RunConfig::read(said)?;
+                // The error of `read` suggests the key that may have been meant.
+                RunConfig::read(table)?;
             }
         }
-        let name = match said.value("name") {
-            Some(value) => Some(text(value).map_err(|expected| said.refuse("name", expected))?),
+        let name = match table.value("name") {
+            Some(value) => Some(text(value).map_err(|expected| table.refuse("name", expected))?),
             None => None,
         };
-        let own_seeds = said.value("seeds").map(|value| read_seeds(said, value)).transpose()?;
+        let own_seeds = table.value("seeds").map(|value| read_seeds(table, value)).transpose()?;
         let mut own = shared.clone();
         if settings.value("tau").is_some_and(Value::is_array) {
             own.entries.remove("tau");
         }
         let mut differs = Vec::new();
-        for (key, (value, origin)) in &said.entries {
+        for (key, (value, origin)) in &table.entries {
             if key != "name" && key != "seeds" {
                 own.entries.insert(key.clone(), (value.clone(), origin.clone()));
                 if key != "probe" {
@@ -273,9 +277,9 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
             }
         }
         if !own.contains("tau") {
-            return Err(said.refuse(
+            return Err(table.refuse(
                 "tau",
-                "a membrane time constant is expected in each condition, or one outside for all",
+                "a membrane time constant is expected in each condition, or one for all outside of them",
             ));
         }
         found.push(condition(own, seeds, name, differs, own_seeds)?);
@@ -302,11 +306,11 @@ fn condition(
     differs: Vec<(String, Value)>,
     own_seeds: Option<Vec<u64>>,
 ) -> Result<ConditionConfig, ConfigError> {
-    settings.set_quietly("seed", Value::Integer(seeds[0] as i64));
+    settings.set_keeping_origin("seed", Value::Integer(seeds[0] as i64));
     settings.entries.remove("seeds");
     settings.conditions.clear();
     let mut run = RunConfig::read(&settings)?;
-    // A name that says no more than the leak does is not written down.
+    // A name that only repeats the leak is not stored.
     run.condition = None;
     run.condition = name.filter(|name| *name != run.condition_name());
     Ok(ConditionConfig { name: run.condition_name(), differs, own_seeds, run })

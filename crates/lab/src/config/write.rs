@@ -1,4 +1,5 @@
-//! Settings as TOML text, every key said: what `run.toml` and `study.toml` hold, and what can be read back.
+//! Writes settings as TOML text with every key set. This is the content of `run.toml` and `study.toml`, and
+//! can be read back.
 
 use super::keys::{Group, KEYS};
 use super::{RunConfig, StudyConfig};
@@ -24,16 +25,16 @@ impl StudyConfig {
         if let Some(baseline) = &self.baseline {
             line(&mut text, "baseline", &Value::String(baseline.clone()));
         }
-        // The short form for conditions that are a `tau` and nothing else; these come first.
+        // Conditions that set only `tau` have a short form; they come first.
         let plain = self.conditions.iter().take_while(|condition| condition.is_plain());
         let taus: Vec<Value> = plain.map(|condition| Value::Float(condition.run.leak.tau.steps())).collect();
         let named = &self.conditions[taus.len()..];
         write_run(&mut text, &self.base, &["seed", "condition", "probe", "tau"]);
-        // Where every condition has its own, the shared value is not a setting of the study.
-        let all_say = named.iter().all(|condition| condition.differs.iter().any(|(key, _)| key == "tau"));
+        // If every condition sets its own `tau`, the shared value is not a setting of the study.
+        let all_set_tau = named.iter().all(|condition| condition.differs.iter().any(|(key, _)| key == "tau"));
         if !taus.is_empty() {
             line(&mut text, "tau", &Value::Array(taus));
-        } else if !all_say {
+        } else if !all_set_tau {
             line(&mut text, "tau", &Value::Float(self.base.leak.tau.steps()));
         }
         for condition in named {
@@ -53,7 +54,7 @@ impl StudyConfig {
     }
 }
 
-/// Every setting of a run but some, under the headings of their groups.
+/// Writes every setting of a run, except the named ones, under the headings of their groups.
 fn write_run(text: &mut String, run: &RunConfig, except: &[&str]) {
     for group in Group::ALL {
         let mut lines = String::new();
@@ -74,7 +75,7 @@ fn write_run(text: &mut String, run: &RunConfig, except: &[&str]) {
     }
 }
 
-/// `key = value`; the part of the key after its first dot is quoted where TOML wants it.
+/// Writes `key = value`. The part of the key after its first dot is quoted if TOML requires it.
 fn line(text: &mut String, key: &str, value: &Value) {
     let plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let _ = match key.split_once('.') {

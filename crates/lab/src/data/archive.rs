@@ -1,19 +1,19 @@
-//! A `.tar.gz` read to its very end, entry by entry, within a budget.
+//! Reads a `.tar.gz` entry by entry, up to its last byte, within a budget.
 //!
-//! The checksum of gzip stands after everything else. A tar reader stops at the archive's end mark, before
-//! it; so the rest is read too, and damage anywhere in the file is noticed.
+//! The checksum of gzip is at the end of the file. A tar reader stops before it, at the end mark of the
+//! archive. The rest is therefore read too, so that damage anywhere in the file is detected.
 
 use super::budget::Limited;
 use super::{DataError, Flaw};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-/// One entry, with its contents to read.
+/// One entry, whose contents can be read.
 pub type Entry<'a, 'b> = tar::Entry<'a, Limited<flate2::bufread::GzDecoder<Box<dyn BufRead + 'b>>>>;
 
-/// Gives every file, folder and odder thing of an archive to `each`, with its name. What unpacks to more than
-/// `most` bytes is refused, and so are names that need an extension of the format: no data set has such
-/// names. `path` is for the messages.
+/// Passes every entry of an archive, of any type, to `each`, with its name. An archive that unpacks to more
+/// than `most` bytes is refused, and so are names that need an extension of the format: no data set has such
+/// names. `path` is used in messages.
 pub fn walk<'b>(
     bytes: Box<dyn BufRead + 'b>,
     path: &Path,
@@ -21,10 +21,10 @@ pub fn walk<'b>(
     mut each: impl FnMut(Entry<'_, 'b>, PathBuf) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
     let damaged = |error: io::Error| {
-        Flaw::new(0, format!("the archive is damaged or cut short: {error}; fetch it again")).of(path)
+        Flaw::new(0, format!("the archive is damaged or truncated: {error}; fetch it again")).of(path)
     };
     let mut archive = tar::Archive::new(Limited::new(flate2::bufread::GzDecoder::new(bytes), most));
-    // Raw: the library would read a long name into memory, however long it claims to be.
+    // Raw, since the library would read a long name into memory, however long it claims to be.
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let entry = entry.map_err(damaged)?;
         let name = entry.path().map_err(damaged)?.into_owned();
@@ -33,7 +33,7 @@ pub fn walk<'b>(
             let reason = format!("entry '{}' has a name of more than 100 bytes", name.display());
             return Err(Flaw::new(entry.raw_header_position() as usize, reason).of(path));
         }
-        // Times and owners with more digits than the format has room for.
+        // Entries of these types only store times and owners that are too long for the header.
         if !kind.is_pax_global_extensions() && !kind.is_pax_local_extensions() {
             each(entry, name)?;
         }
@@ -42,7 +42,7 @@ pub fn walk<'b>(
     Ok(())
 }
 
-/// The contents of an entry; `path` is for the message.
+/// The contents of an entry; `path` is used in messages.
 pub fn contents(entry: Entry, most: u64, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut bytes = Vec::new();
     entry.take(most + 1).read_to_end(&mut bytes).map_err(DataError::io(path))?;

@@ -1,15 +1,16 @@
-//! `npz`: one's own images or features, as NumPy arrays in an `.npz` file or handed over by a caller.
+//! `npz`: the user's own images or features, as NumPy arrays in an `.npz` file or passed by a caller.
 //!
-//! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have names,
-//! `class_names`. Images are `[N, C, H, W]`, `[N, H, W]` or features `[N, F]`, which are an image of one row.
-//! Bytes (uint8) are pixels as they are. Other numbers are scaled to bytes: from the smallest to the largest
-//! value of the training images, each feature by its own for `[N, F]`; test values beyond are cut off. Without
-//! test arrays every fifth image of a class is for testing. Files and callers go through the same function,
-//! so they give the same bits.
+//! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have
+//! names, `class_names`. Images are `[N, C, H, W]` or `[N, H, W]`; features are `[N, F]` and become an image
+//! of one row. Bytes (uint8) are used as pixels without change. Other numbers are scaled to bytes, from the
+//! smallest to the largest value of the training images; for `[N, F]`, each feature has its own range. Test
+//! values beyond the range are clipped. Without test arrays, every fifth image of a class is used for
+//! testing. Files and callers use the same function, so the results are bit-identical.
 
 use super::npy::{self, Array};
 use super::{Content, DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 /// Values of images.
@@ -30,7 +31,8 @@ pub struct Part {
     pub values: Values,
     /// One per image.
     pub labels: Vec<i64>,
-    /// The number that an image's random numbers depend on, one per image; counted if not given.
+    /// One per image: the number that its random numbers depend on; if not given, images are numbered in
+    /// order.
     pub samples: Option<Vec<u32>>,
 }
 
@@ -39,7 +41,7 @@ pub struct Part {
 pub struct Fault {
     /// Name of the array.
     pub array: &'static str,
-    /// What is wrong and what would be right.
+    /// What is wrong and what is expected.
     pub reason: String,
 }
 
@@ -54,16 +56,16 @@ type Names = [&'static str; 3];
 const TRAIN: Names = ["train_images", "train_labels", "train_samples"];
 const TEST: Names = ["test_images", "test_labels", "test_samples"];
 const CLASSES: &str = "class_names";
-/// Labels are bytes.
+/// Limit for the number of classes, since labels are bytes.
 const MOST_CLASSES: usize = 256;
-/// Of the images of a class, every so many-th is for testing where there are no test arrays.
+/// Without test arrays, every image of a class whose number is a multiple of this is used for testing.
 const TEST_EVERY: usize = 5;
 
 fn fault<T>(array: &'static str, reason: impl Into<String>) -> Result<T, Fault> {
     Err(Fault { array, reason: reason.into() })
 }
 
-/// A data set of arrays.
+/// Makes a data set from arrays.
 pub fn dataset(
     name: &str,
     train: Part,
@@ -90,7 +92,7 @@ pub fn dataset(
     };
     if !(2..=MOST_CLASSES).contains(&classes) {
         let array = if class_names.is_some() { CLASSES } else { TRAIN[1] };
-        return fault(array, format!("there are {classes} classes, where 2 to {MOST_CLASSES} are possible"));
+        return fault(array, format!("there are {classes} classes; 2 to {MOST_CLASSES} are possible"));
     }
     for (part, names) in &parts {
         let wrong = part.labels.iter().position(|&label| !(0..classes as i64).contains(&label));
@@ -114,7 +116,7 @@ pub fn dataset(
     Ok(Dataset { name: name.to_owned(), shape, classes, class_names, train, test })
 }
 
-/// Size of a part's images, if its arrays belong together.
+/// Checks that the arrays of a part match, and returns the size of its images.
 fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
     let dimensions = &part.dimensions;
     let shape = match dimensions[..] {
@@ -127,7 +129,7 @@ fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
         }
     };
     if dimensions.contains(&0) {
-        return fault(names[0], format!("its shape is {dimensions:?}, so it holds nothing"));
+        return fault(names[0], format!("its shape is {dimensions:?}, so it is empty"));
     }
     if part.labels.len() != dimensions[0] {
         let (labels, images) = (part.labels.len(), dimensions[0]);
@@ -144,7 +146,7 @@ fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
     Ok(shape)
 }
 
-/// Every fifth image of a class apart.
+/// Splits images into training images and test images: every fifth image of a class is for testing.
 fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
     let mut seen = std::collections::BTreeMap::<i64, usize>::new();
     let (mut train, mut test) = (Vec::new(), Vec::new());
@@ -154,7 +156,9 @@ fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
         if count.is_multiple_of(TEST_EVERY) { test.push(i) } else { train.push(i) }
     }
     if test.is_empty() {
-        return fault(TEST[0], format!("it is missing, and no class has {TEST_EVERY} images to test with"));
+        let reason =
+            format!("it is missing, and no class has {TEST_EVERY} images, of which one could be used");
+        return fault(TEST[0], reason);
     }
     let size = shape.neurons();
     let part = |chosen: &[usize]| {
@@ -173,7 +177,7 @@ fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
     Ok((part(&train), part(&test)))
 }
 
-/// How numbers become bytes: smallest and largest value of each feature, or of all together.
+/// How numbers become bytes: the smallest and largest value of each feature, or of all values together.
 struct Scale(Vec<[f64; 2]>);
 
 impl Scale {
@@ -188,10 +192,10 @@ impl Scale {
         Scale(ranges)
     }
 
-    /// `round(255 (x - low) / (high - low))`, cut off at 0 and 255; 0 where all training values are equal.
+    /// `round(255 (x - low) / (high - low))`, clipped to 0 to 255; 0 if all training values are equal.
     fn byte(&self, index: usize, x: f64) -> u8 {
         let [low, high] = self.0[index % self.0.len()];
-        // Halves first: the range of two large numbers may not be one.
+        // Each number is halved first, since the difference of two large numbers may not be finite.
         let share = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
         if share.is_finite() { (255.0 * share).round().clamp(0.0, 255.0) as u8 } else { 0 }
     }
@@ -217,20 +221,28 @@ pub(super) fn load(_info: &Info, path: &Path, name: &str) -> Result<Dataset, Dat
             remedy: "name the .npz file with --data-dir".to_owned(),
         });
     }
-    let wanted = |array: &str| TRAIN.contains(&array) || TEST.contains(&array) || array == CLASSES;
-    let arrays = npy::read(path, wanted)?;
-    read(name, &arrays).map_err(|flaw| flaw.of(path))
+    let arrays = npy::read(path, is_wanted)?;
+    of_arrays(name, &arrays).map_err(|flaw| flaw.of(path))
+}
+
+/// The data set of an archive of so many bytes.
+pub fn read(reader: impl Read + Seek, length: u64) -> Result<Dataset, Flaw> {
+    of_arrays("npz", &npy::read_from(reader, length, is_wanted)?)
+}
+
+fn is_wanted(array: &str) -> bool {
+    TRAIN.contains(&array) || TEST.contains(&array) || array == CLASSES
 }
 
 /// The data set of a file's arrays.
-fn read(name: &str, arrays: &[Array]) -> Result<Dataset, Flaw> {
+fn of_arrays(name: &str, arrays: &[Array]) -> Result<Dataset, Flaw> {
     let find = |name: &str| arrays.iter().find(|array| array.name == name);
     let part = |names: Names| -> Result<Option<Part>, Flaw> {
         let (images, labels) = match (find(names[0]), find(names[1])) {
             (None, None) => return Ok(None),
             (Some(images), Some(labels)) => (images, labels),
-            (Some(lonely), None) | (None, Some(lonely)) => {
-                return Err(lonely.flaw(format!("{} and {} belong together", names[0], names[1])));
+            (Some(single), None) | (None, Some(single)) => {
+                return Err(single.flaw(format!("{} and {} belong together", names[0], names[1])));
             }
         };
         let samples = find(names[2]).map(whole::<u32>).transpose()?;
@@ -246,7 +258,7 @@ fn read(name: &str, arrays: &[Array]) -> Result<Dataset, Flaw> {
     };
     let class_names = find(CLASSES).map(|array| {
         let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
-        texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as texts"))
+        texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as text"))
     });
     let offset = |fault: &Fault| find(fault.array).map_or(0, |array| array.offset);
     dataset(name, train, part(TEST)?, class_names.transpose()?)
@@ -272,13 +284,13 @@ fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
     (0..array.len()).map(number).collect()
 }
 
-/// Writes a data set of images as an `.npz` file that `load` reads back to the same bits.
+/// Writes a data set of images as an `.npz` file, from which `load` reads a bit-identical data set.
 pub fn save(dataset: &Dataset, path: &Path) -> Result<(), DataError> {
     let Shape { channels, height, width } = dataset.shape;
     let mut arrays: Vec<npy::Plain> = Vec::new();
     for (split, names) in [(&dataset.train, TRAIN), (&dataset.test, TEST)] {
         let Content::Images(pixels) = &split.content else {
-            return Err(DataError::Request(format!("data set {} holds events, not images", dataset.name)));
+            return Err(DataError::Request(format!("data set {} contains events, not images", dataset.name)));
         };
         let count = split.len();
         arrays.push((names[0], "|u1", vec![count, channels, height, width], pixels.clone()));
@@ -316,7 +328,7 @@ mod tests {
         let values: Vec<f64> = (0..12).map(|i| if i == 10 { 99.0 } else { f64::from(i) }).collect();
         let made = dataset("npz", numbers(&[6, 1, 2], &values, &[0, 0, 0, 0, 0, 1]), None, None).unwrap();
         assert_eq!((made.train.len(), made.test.len()), (5, 1));
-        // The fifth image of class 0, in the range 0 to 99 of the others.
+        // The fifth image of class 0, scaled by the range of the others, 0 to 99.
         assert_eq!(made.test.pixels(), [8.0, 9.0].map(|x: f64| (255.0 * x / 99.0).round() as u8));
     }
 
@@ -345,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gives_the_same_bits() {
+    fn a_file_gives_a_bit_identical_data_set() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npz");
         let digits = crate::data::load("digits", None, &crate::data::Limits::NONE).unwrap();

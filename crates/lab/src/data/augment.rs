@@ -1,32 +1,36 @@
-//! Random crop and flip of raw pixels, as functions of (seed, epoch, sample).
+//! Random crop and flip of raw pixels, and random shifts of recordings, as functions of
+//! (seed, epoch, sample).
 
 use leaklab_engine::Shape;
 use leaklab_engine::philox::{Purpose, Stream};
 
-/// What is done to a training image before it is shown.
+/// Random changes to a training sample before it is presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Augmentation {
-    /// Pixels of black put around the image before an image-sized window is cut out of it at random.
+    /// Number of black pixels added on each side of the image; a random window of the original size is then
+    /// cut out.
     pub crop_padding: usize,
-    /// Whether every second image, at random, is mirrored left to right.
+    /// Whether images are mirrored left to right, with a probability of one half.
     pub flip: bool,
-    /// Recordings begin up to so many time steps earlier or later, at random.
+    /// Largest number of time steps by which recordings are shifted at random, earlier or later.
     pub shift: usize,
 }
 
-/// How one recording is moved.
+/// How one recording is moved in space and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Motion {
-    /// Rows and columns by which the view moves, and whether it is mirrored.
+    /// Rows by which the window moves down.
     down: isize,
+    /// Columns by which it moves right.
     right: isize,
+    /// Whether it is mirrored.
     flip: bool,
-    /// Steps by which everything comes later.
+    /// Steps by which all spikes are delayed; negative if they come earlier.
     later: isize,
 }
 
 impl Motion {
-    /// The motion of a sample in an epoch: the same window and mirror as an image would get.
+    /// The motion of a sample in an epoch: the same window and flip as for an image.
     pub fn new(augmentation: &Augmentation, seed: u64, epoch: u32, sample: u32) -> Self {
         let stream = Stream::new(seed, Purpose::Augment, epoch, sample);
         let within = |index, most: usize| match most {
@@ -41,7 +45,7 @@ impl Motion {
         }
     }
 
-    /// Where a spike goes; none if it leaves the view or the recording.
+    /// The new place of a spike; `None` if it leaves the window or the recording.
     pub fn moved(
         &self,
         (step, neuron): (usize, usize),
@@ -59,11 +63,11 @@ impl Motion {
 }
 
 impl Augmentation {
-    /// Leaves images as they are.
+    /// No augmentation.
     pub const NONE: Augmentation = Augmentation { crop_padding: 0, flip: false, shift: 0 };
 }
 
-/// Writes the augmented `image` to `out`, `[channel][row][column]` both.
+/// Writes the augmented `image` to `out`; both are `[channel][row][column]`.
 ///
 /// # Panics
 /// If one of them does not have the size of `shape`.
@@ -83,7 +87,7 @@ pub fn augment(
     let (down, right) = if padding > 0 { (shift(0), shift(1)) } else { (0, 0) };
     let flip = augmentation.flip && stream.below_at(2, 2) == 1;
     let Shape { height, width, .. } = shape;
-    // Columns of the source that are inside the image, and where they go.
+    // Columns of the source that are inside the image, and the first column that they are written to.
     let from = right.clamp(0, width as isize) as usize;
     let to = (right + width as isize).clamp(0, width as isize) as usize;
     let start = (-right).clamp(0, width as isize) as usize;
@@ -111,8 +115,8 @@ mod tests {
         (1..=70).collect()
     }
 
-    /// What a window at (down, right) of the padded image shows, pixel by pixel.
-    fn twin(image: &[u8], down: isize, right: isize, flip: bool) -> Vec<u8> {
+    /// The window at (down, right) of the padded image, computed pixel by pixel.
+    fn reference(image: &[u8], down: isize, right: isize, flip: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for c in 0..2 {
             for y in 0..5isize {
@@ -134,7 +138,7 @@ mod tests {
         for down in -8..=8 {
             for right in -8..=8 {
                 for flip in [false, true] {
-                    windows.entry(twin(&image(), down, right, flip)).or_insert([0.0, 0.0])[0] += 1.0;
+                    windows.entry(reference(&image(), down, right, flip)).or_insert([0.0, 0.0])[0] += 1.0;
                 }
             }
         }
@@ -143,7 +147,8 @@ mod tests {
             augment(&image(), SHAPE, &augmentation, 3, sample % 7, sample, &mut out);
             windows.get_mut(&out).expect("a window of the padded image")[1] += 1.0;
         }
-        // 578 windows, of which all-black ones coincide: chi-squared, tail 1e-6 of 420 degrees at most.
+        // There are 578 windows, and all black ones are equal. The limit of chi-squared has a tail
+        // probability of 1e-6 with at most 420 degrees of freedom.
         let expected = f64::from(draws) / 578.0;
         let chi: f64 = windows
             .values()
@@ -152,7 +157,7 @@ mod tests {
         assert!(windows.len() < 421 && chi < 570.0, "{chi} of {}", windows.len());
     }
 
-    /// A recording whose spikes are an image's pixels moves as the image does.
+    /// A recording whose spikes are the pixels of an image moves in the same way as the image.
     #[test]
     fn recordings_move_as_images_do() {
         let augmentation = Augmentation { crop_padding: 3, flip: true, shift: 2 };

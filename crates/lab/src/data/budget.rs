@@ -1,21 +1,22 @@
-//! One budget of bytes for each file that is read: what a stranger's file may take of memory and time.
+//! One budget of bytes for each file that is read. It limits how much memory and time an untrusted file can
+//! take.
 //!
-//! A compressed file can promise, and deliver, a thousand times its size, and an archive can point at the
-//! same bytes many times over. So every reader takes from one budget before it makes room, for all parts of a
-//! file together, and refuses the file in a sentence when nothing is left.
+//! A compressed file can unpack to a thousand times its size, and an archive can refer to the same bytes many
+//! times. All parts of a file therefore share one budget. Readers take from it before memory is allocated,
+//! and refuse the file with a message when the budget is used up.
 
 use leaklab_record::file;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest file of weights that is read at all.
+/// The largest file of weights that is read.
 pub const LARGEST_FILE: u64 = 4 << 30;
 
-/// What any file of weights may be turned into, however small it is: neuron constants compress well.
+/// Bytes that any file of weights may unpack to, however small it is: neuron constants compress well.
 const FLOOR: u64 = 384 << 20;
 
-/// Bytes that may still be made of a file.
+/// Bytes that may still be allocated for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     left: u64,
@@ -30,7 +31,7 @@ pub struct Exceeded {
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it unpacks to more than {} MB, which nothing of this kind does", self.most / 1_000_000)
+        write!(f, "it unpacks to more than {} MB, the limit for files of this kind", self.most / 1_000_000)
     }
 }
 
@@ -41,19 +42,19 @@ impl From<Exceeded> for io::Error {
 }
 
 impl Budget {
-    /// So many bytes.
+    /// A budget of `most` bytes.
     pub fn of(most: u64) -> Self {
         Budget { left: most, most }
     }
 
-    /// The budget for weights in a file of that length. Weights hardly compress, and float32 values are kept
-    /// as they stand in the file, as a chunk and as float64 at the same time: four times their length, and as
-    /// much again to be safe.
+    /// The budget for weights in a file of that length. Weights hardly compress. Float32 values are in memory
+    /// as in the file, as a chunk and as float64 at the same time, which takes four times their length; the
+    /// budget is twice that, to be safe.
     pub fn of_weights(length: usize) -> Self {
         Budget::of((length as u64).saturating_mul(8).saturating_add(FLOOR))
     }
 
-    /// Takes bytes, before room is made for them.
+    /// Takes bytes, before memory is allocated for them.
     pub fn take(&mut self, bytes: u64) -> Result<(), Exceeded> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -64,7 +65,7 @@ impl Budget {
         }
     }
 
-    /// Everything that `reader` gives, if the budget allows it.
+    /// Reads `reader` to its end, if the budget allows it.
     pub fn read_to_end(&mut self, reader: impl Read) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reader.take(self.left.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -73,14 +74,14 @@ impl Budget {
     }
 }
 
-/// A reader that fails when it has given all of a budget and there is more.
+/// A reader that fails if there are more bytes than its budget.
 pub struct Limited<R> {
     reader: R,
     budget: Budget,
 }
 
 impl<R: Read> Limited<R> {
-    /// Gives what `reader` gives, up to `most` bytes.
+    /// Reads from `reader`, up to `most` bytes.
     pub fn new(reader: R, most: u64) -> Self {
         Limited { reader, budget: Budget::of(most) }
     }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_gone() {
+    fn a_budget_can_be_used_up() {
         let mut budget = Budget::of(10);
         assert_eq!(budget.read_to_end(&[1u8; 4][..]).unwrap(), [1; 4]);
         assert_eq!(budget.take(6), Ok(()));
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_gives_all_of_its_budget_and_no_more() {
+    fn a_reader_reads_its_budget_and_no_more() {
         let mut out = Vec::new();
         Limited::new(&[7u8; 10][..], 10).read_to_end(&mut out).unwrap();
         assert_eq!(out, [7; 10]);

@@ -1,7 +1,7 @@
-//! `cifar10`: the official binary version, as its folder, its `.tar.gz`, or loose record files.
+//! `cifar10`: the official binary version, as its folder, its `.tar.gz`, or separate record files.
 //!
-//! A record is a label byte and three planes of 32x32; a file is nothing but records. Loose files are named
-//! `train*.bin` and `test*.bin`: cut-outs of the official files in the same format, also of SVHN.
+//! A record is a label byte and three planes of 32x32; a file consists only of records. Separate record files
+//! are named `train*.bin` and `test*.bin`: parts of the official files in the same format, also of SVHN.
 
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, archive, budget};
 use leaklab_record::file;
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 
 const PLANES: usize = 3 * 32 * 32;
 const RECORD: usize = PLANES + 1;
-/// The official files have 10,000 records; ten times that is the most a file may hold.
+/// The official files have 10,000 records; a file may have at most ten times as many.
 const LARGEST: u64 = 100_000 * RECORD as u64;
-/// The official archive unpacks to 184 MB; almost three times that is the most that is read.
+/// The official archive unpacks to 184 MB; almost three times that is the limit.
 const LARGEST_ARCHIVE: u64 = 512 << 20;
 
-/// The archive's name at its source.
+/// Name of the archive at its source.
 pub const ARCHIVE: &str = "cifar-10-binary.tar.gz";
-/// The folder in it.
+/// The folder in the archive.
 pub const FOLDER: &str = "cifar-10-batches-bin";
 const TRAIN: [&str; 5] =
     ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 const TEST: &str = "test_batch.bin";
 
-/// Loads CIFAR-10 from `folder`, from its own folder or archive in there, or from loose record files.
+/// Loads CIFAR-10 from `folder`, from its own folder or archive in `folder`, or from separate record files.
 pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, DataError> {
     for place in [folder.join(FOLDER), folder.join("cifar10").join(FOLDER), folder.to_owned()] {
         if place.join(TEST).is_file() || place.join(TRAIN[0]).is_file() {
@@ -78,18 +78,18 @@ pub fn parse(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result
     if bytes.len() as u64 > LARGEST {
         return Err(Flaw::new(
             LARGEST as usize,
-            "more than 100,000 records of 3,073 bytes; this is another format",
+            "the file has more than 100,000 records of 3,073 bytes; it must be of another format",
         ));
     }
     if bytes.is_empty() {
-        return Err(Flaw::new(0, "an empty file, where records of 3,073 bytes should be"));
+        return Err(Flaw::new(0, "the file is empty; records of 3,073 bytes are expected"));
     }
     let whole = bytes.len() / RECORD * RECORD;
     if whole != bytes.len() {
         let left = bytes.len() - whole;
         return Err(Flaw::new(
             whole,
-            format!("a record of {left} bytes where one has 3,073: the file is cut short"),
+            format!("the last record has {left} bytes instead of 3,073: the file is truncated"),
         ));
     }
     if let Some(index) = bytes.chunks_exact(RECORD).position(|record| record[0] > 9) {
@@ -107,8 +107,8 @@ pub fn parse(bytes: &[u8], images: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Reads the official archive without unpacking it to disk: the training and the test images. `path` is for
-/// the messages.
+/// Reads the training and the test images of the official archive without unpacking it to disk. `path` is
+/// used in messages.
 pub fn parse_archive(bytes: Box<dyn BufRead + '_>, path: &Path) -> Result<(Split, Split), DataError> {
     let mut parts: [Option<(Vec<u8>, Vec<u8>)>; 6] = Default::default();
     archive::walk(bytes, path, LARGEST_ARCHIVE, |entry, inside| {

@@ -1,12 +1,12 @@
-//! What a split holds: images as bytes, or recordings of an event camera as sorted lists of spikes.
+//! The content of a split: images as bytes, or recordings of an event camera as sorted lists of spikes.
 //!
-//! A recording is kept as one number per spike: with 4,000 events in 100 steps of 34x34 pixels that is 16 kB,
-//! where bits would take 29 kB and floats 925 kB.
+//! A recording is stored as one number per spike. With 4,000 events in 100 steps of 34x34 pixels this takes
+//! 16 kB; bits would take 29 kB and floats 925 kB.
 
 use leaklab_engine::Shape;
 use sha2::{Digest, Sha256};
 
-/// What is shown to a network.
+/// What is presented to a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Pixels, `[image][channel][row][column]`.
@@ -38,31 +38,31 @@ impl Content {
     }
 }
 
-/// Recordings of an event camera, cut into time steps.
+/// Recordings of an event camera, divided into time steps.
 ///
 /// A spike is the number `step * neurons + neuron`, with `neuron` numbered `[polarity][row][column]`. The
-/// numbers of a recording rise: a pixel has at most one spike of a polarity in a step.
+/// numbers of a recording are strictly increasing: a pixel has at most one spike per polarity and step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recordings {
     steps: usize,
     neurons: usize,
-    /// Where each recording begins, and where the last one ends.
+    /// Index at which each recording begins in `spikes`, and at which the last one ends.
     starts: Vec<usize>,
     spikes: Vec<u32>,
-    /// Events that were read, of which those that share a pixel, polarity and step are one spike.
+    /// Number of events that were read; events with the same pixel, polarity and step are one spike.
     events: u64,
 }
 
 impl Recordings {
-    /// No recordings yet, of `steps` steps of pixels and polarities of that shape; refused in words if a
-    /// spike could not be numbered.
+    /// An empty list of recordings with `steps` steps and pixels and polarities of that shape. If there are
+    /// too many to number the spikes, the error is a message.
     pub fn new(steps: usize, shape: Shape) -> Result<Self, String> {
         let neurons = shape.neurons();
         match steps.checked_mul(neurons).filter(|&sites| sites > 0 && u32::try_from(sites).is_ok()) {
             Some(_) => Ok(Recordings { steps, neurons, starts: vec![0], ..Recordings::default() }),
             None => Err(format!(
-                "{steps} steps of {neurons} pixels and polarities are more than 2^32 places; take fewer \
-                 time_steps or a larger downsample"
+                "{steps} steps of {neurons} pixels and polarities are more than 2^32 possible spikes; reduce \
+                 time_steps or increase downsample"
             )),
         }
     }
@@ -76,15 +76,15 @@ impl Recordings {
             self.events += 1;
         }
         self.spikes[start..].sort_unstable();
-        let mut kept = start;
+        let mut end = start;
         for i in start..self.spikes.len() {
-            if kept == start || self.spikes[kept - 1] != self.spikes[i] {
-                self.spikes[kept] = self.spikes[i];
-                kept += 1;
+            if end == start || self.spikes[end - 1] != self.spikes[i] {
+                self.spikes[end] = self.spikes[i];
+                end += 1;
             }
         }
-        self.spikes.truncate(kept);
-        self.starts.push(kept);
+        self.spikes.truncate(end);
+        self.starts.push(end);
     }
 
     /// Number of recordings.
@@ -102,22 +102,22 @@ impl Recordings {
         self.steps
     }
 
-    /// Events that were read.
+    /// Number of events that were read.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Spikes that they became.
+    /// Number of spikes that these events became.
     pub fn spikes(&self) -> usize {
         self.spikes.len()
     }
 
-    /// Bytes that the recordings take.
+    /// Size of the recordings in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.spikes.as_slice()) + size_of_val(self.starts.as_slice())
     }
 
-    /// A recording's spikes, each as `(step, neuron)`, in order of time.
+    /// The spikes of a recording, each as `(step, neuron)`, in temporal order.
     pub fn recording(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.slice(index).iter().map(|&spike| (spike as usize / self.neurons, spike as usize % self.neurons))
     }
@@ -130,7 +130,7 @@ impl Recordings {
         (0..self.len()).map(|index| self.slice(index))
     }
 
-    /// The recordings of some indices.
+    /// The recordings with these indices.
     pub(super) fn pick(&self, chosen: &[usize]) -> Self {
         let mut picked =
             Recordings { steps: self.steps, neurons: self.neurons, starts: vec![0], ..Recordings::default() };

@@ -1,9 +1,9 @@
 //! `digits`: the 1,797 handwritten digits of UCI, 8x8 pixels, embedded in the program.
 //!
-//! Real data that needs no file and no network. Split: of each class every fifth image (its 5th, 10th, ..) is
-//! for testing, 355 together, the other 1,442 for training. The images stand in the order of their thirteen
-//! writers, so every writer is in both: this tests other digits, not other hands. Ink is white. Attribution
-//! and licence: `assets/digits.LICENCE.md`.
+//! These are real data that need no file and can be used offline. In each class every fifth image (the 5th,
+//! 10th, ..) is for testing, 355 in total; the other 1,442 are for training. The images are in the order of
+//! their thirteen writers, so every writer is in both splits: the test set has new digits, but no new
+//! writers. Ink is white. Attribution and licence: `assets/digits.LICENCE.md`.
 
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use std::io::Read;
@@ -29,7 +29,7 @@ pub(super) fn load(info: &Info, _folder: &Path, _name: &str) -> Result<Dataset, 
         *of_class += 1;
         let (pixels, labels) = &mut parts[usize::from(*of_class % 5 == 0)];
         labels.push(record[0]);
-        // 0 to 16 parts of ink become 0 to 255.
+        // Ink from 0 to 16 becomes 0 to 255.
         pixels.extend(record[1..].iter().map(|&ink| ((u32::from(ink) * 255 + 8) / 16) as u8));
     }
     let [train, test] = parts;
@@ -51,7 +51,7 @@ mod tests {
             .zip(digits.test.class_counts(10))
             .map(|(a, b)| a + b)
             .collect();
-        // Published with the data set.
+        // These numbers are published with the data set.
         assert_eq!(all, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
         let digests = [verify::digest(&digits.train), verify::digest(&digits.test)];
         assert_eq!(digests, table::find("digits").unwrap().content);

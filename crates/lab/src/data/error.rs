@@ -1,8 +1,8 @@
-//! What can be wrong with a data set, said so that the reader can mend it.
+//! Errors of data sets, with messages that help the user to correct them.
 
 use std::path::{Path, PathBuf};
 
-/// Why a data set could not be had.
+/// Why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// No data set has this name.
@@ -10,15 +10,15 @@ pub enum DataError {
     Unknown {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// The files are not there.
+    /// The files were not found.
     #[error("data set '{name}' is not in {}: {remedy}", folder.display())]
     Missing {
         /// The data set.
         name: String,
-        /// Where it was looked for.
+        /// The folder in which it was searched.
         folder: PathBuf,
         /// What to do.
         remedy: String,
@@ -28,47 +28,47 @@ pub enum DataError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file is damaged or not what it should be.
+    /// A file is damaged or of another format.
     #[error("{}, offset {offset}: {reason}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where in it (after decompression, if it is compressed).
+        /// The offset in the file (after decompression, if it is compressed).
         offset: u64,
-        /// What is wrong and what would be right.
+        /// What is wrong and what is expected.
         reason: String,
     },
-    /// What was asked for cannot be had from this data set.
+    /// The request cannot be met with this data set.
     #[error("{0}")]
     Request(String),
 }
 
 impl DataError {
-    /// Names the file of an I/O error.
+    /// Adds the path of the file to an I/O error.
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> DataError + '_ {
         move |source| DataError::Io { path: path.to_owned(), source }
     }
 }
 
-/// What is wrong in bytes whose file is not known yet.
+/// An error in bytes, before the path of their file is added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    /// Where.
+    /// The offset of the error.
     pub offset: u64,
-    /// What is wrong and what would be right.
+    /// What is wrong and what is expected.
     pub reason: String,
 }
 
 impl Flaw {
-    /// A flaw at an offset.
+    /// An error at an offset.
     pub fn new(offset: usize, reason: impl Into<String>) -> Self {
         Flaw { offset: offset as u64, reason: reason.into() }
     }
 
-    /// The flaw of a file.
+    /// Adds the path of the file.
     pub fn of(self, path: &Path) -> DataError {
         DataError::Malformed { path: path.to_owned(), offset: self.offset, reason: self.reason }
     }

@@ -1,10 +1,11 @@
-//! `events`: one's own recordings, as NumPy arrays in an `.npz` file.
+//! `events`: the user's own recordings, as NumPy arrays in an `.npz` file.
 //!
-//! As lists: `train_t` (microseconds), `train_x`, `train_y` and `train_p` (polarity, 0 or 1, or -1 and 1) of
-//! all events one after the other, `train_offsets` (where each recording begins, and where the last one ends),
-//! and `sensor` (`[height, width]`; the largest coordinates if not given). Or dense: `train_events`,
-//! `[N, T, C, H, W]`, where anything but 0 is a spike. With `train_labels`, the same with `test_`, and
-//! `class_names` if the classes have names.
+//! Recordings are given as lists or as a dense array. Lists are `train_t` (microseconds), `train_x`,
+//! `train_y` and `train_p` (polarity, 0 or 1, or -1 and 1) of the events of all recordings in sequence,
+//! `train_offsets` (where each recording begins, and where the last one ends), and `sensor`
+//! (`[height, width]`; if not given, the largest coordinates determine it). The dense array is
+//! `train_events`, `[N, T, C, H, W]`, in which every value except 0 is a spike. Both forms need
+//! `train_labels` and the same arrays with `test_`, and `class_names` if the classes have names.
 
 use super::binning::{Binning, Event};
 use super::npy::{self, Array};
@@ -13,7 +14,7 @@ use leaklab_engine::Shape;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// Largest coordinate of an event plus one.
+/// Largest height or width of a sensor.
 const LARGEST_SIDE: i64 = 65_535;
 const PARTS: [&str; 2] = ["train", "test"];
 const ENDINGS: [&str; 7] = ["t", "x", "y", "p", "offsets", "events", "labels"];
@@ -39,7 +40,7 @@ pub(super) fn load(_info: &Info, path: &Path, name: &str, binning: &Binning) -> 
     of_arrays(name, &arrays, binning).map_err(|flaw| flaw.of(path))
 }
 
-/// The data set of an archive of so many bytes.
+/// Reads the data set of an archive of `length` bytes.
 pub fn read(reader: impl Read + Seek, length: u64, binning: &Binning) -> Result<Dataset, Flaw> {
     of_arrays("events", &npy::read_from(reader, length, is_wanted)?, binning)
 }
@@ -61,7 +62,7 @@ fn of_arrays(name: &str, arrays: &[Array], binning: &Binning) -> Result<Dataset,
     let class_names = match find("class_names") {
         Some(array) => {
             let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
-            texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as texts"))?
+            texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as text"))?
         }
         None => (0..=largest.max(1)).map(|class| class.to_string()).collect(),
     };
@@ -129,7 +130,7 @@ impl<'a> Given<'a> {
         for list in lists {
             if list.shape != [lists[0].len()] {
                 return Err(list.flaw(format!(
-                    "its shape is {:?}, and {} events have times",
+                    "its shape is {:?}; a list of {} values, one for each time, is expected",
                     list.shape,
                     lists[0].len()
                 )));
@@ -137,7 +138,8 @@ impl<'a> Given<'a> {
         }
         let offsets = column("offsets")?;
         if offsets.shape.len() != 1 || offsets.len() < 2 {
-            return Err(offsets.flaw("it needs the beginning of each recording and the end of the last"));
+            let reason = "a list of where each recording begins and where the last one ends is expected";
+            return Err(offsets.flaw(reason));
         }
         Ok(Given { labels, form: Form::Lists(lists, offsets) })
     }
@@ -150,7 +152,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Cuts every recording into steps.
+    /// Divides every recording into steps.
     fn bin(&self, sensor: Shape, binning: &Binning, shape: Shape, to: &mut Recordings) -> Result<(), Flaw> {
         match &self.form {
             Form::Lists(lists, offsets) => {
@@ -160,8 +162,10 @@ impl<'a> Given<'a> {
                     let end = end.filter(|end| (begin..=lists[0].len()).contains(end));
                     let end = end.ok_or_else(|| {
                         let many = lists[0].len();
-                        offsets
-                            .flaw(format!("element {recording} does not rise from {begin} to at most {many}"))
+                        offsets.flaw(format!(
+                            "element {recording} must be at least {begin} and at most {many}, the number of \
+                             events"
+                        ))
                     })?;
                     if recording > 0 {
                         let events = read_events(lists, begin..end, sensor)?;
@@ -209,10 +213,11 @@ fn sensor(parts: &[&Given], given: Option<&Array>) -> Result<Shape, Flaw> {
             Form::Dense(dense) => {
                 let own = Shape { channels: dense.shape[2], height: dense.shape[3], width: dense.shape[4] };
                 if i > 0 && own != size {
-                    return Err(dense.flaw("its recordings have another size than those to train on"));
+                    return Err(dense.flaw("its recordings differ in size from the training recordings"));
                 }
                 if own.height.max(own.width).max(own.channels) as i64 > LARGEST_SIDE {
-                    return Err(dense.flaw(format!("its shape is {:?}, which is too large", dense.shape)));
+                    let reason = format!("its shape is {:?}; {LARGEST_SIDE} is the limit", dense.shape);
+                    return Err(dense.flaw(reason));
                 }
                 size = own;
             }
@@ -249,9 +254,9 @@ fn read_events(
     for i in range {
         let time = t.whole(i).and_then(|time| u64::try_from(time).ok());
         let time =
-            time.ok_or_else(|| t.flaw(format!("element {i} is not a time in whole microseconds from 0")))?;
+            time.ok_or_else(|| t.flaw(format!("element {i} is not a whole number of microseconds from 0")))?;
         if !events.is_empty() && time < last {
-            return Err(t.flaw(format!("element {i} is {time} us, before the one ahead of it at {last} us")));
+            return Err(t.flaw(format!("element {i} is {time} us, before the previous event at {last} us")));
         }
         last = time;
         let place = |array: &Array, side: usize| {

@@ -1,7 +1,7 @@
-//! A contact sheet of recordings: what the camera saw, added up over time, and when.
+//! A contact sheet of recordings.
 //!
-//! Each recording stands twice: its spikes added up over all steps, and a raster of column against time (top to
-//! bottom), added up over rows. The first polarity (OFF) is red, the second (ON) green.
+//! Each recording is drawn twice: its spikes summed over all steps, and a raster of columns against time
+//! (from top to bottom), summed over rows. The first polarity (OFF) is red, the second (ON) green.
 
 use super::present::Scratch;
 use super::sheet::{Grid, choose, describe};
@@ -9,10 +9,10 @@ use super::{Dataset, Presentation, Split};
 use image::{Rgb, RgbImage};
 use leaklab_engine::{Input, Shape, Spikes};
 
-/// Spikes of a place that give its colour in full.
+/// Number of spikes of a place that is drawn in full colour.
 const FULL: f32 = 8.0;
 
-/// Draws `per_class` recordings of each class of a split, the first ones in its order.
+/// Draws the first `per_class` recordings of each class of a split.
 pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_class: usize) -> RgbImage {
     let (shape, steps) = (dataset.shape, presentation.encoding.time_steps);
     let chosen = choose(split, dataset.classes, per_class);
@@ -36,11 +36,12 @@ fn titles(dataset: &Dataset, split: &Split, presentation: &Presentation) -> [Str
     let steps = presentation.encoding.time_steps;
     [
         format!("{}: {noise}, {spikes} spikes a recording", dataset.name),
-        format!("all {steps} steps; column against time, downwards. red OFF, green ON"),
+        format!("all {steps} steps; columns, time downwards. red OFF, green ON"),
     ]
 }
 
-/// Spikes of the first and the last polarity by column and some line that depends on pixel and step.
+/// Number of spikes of the first and the last polarity, by column and by a line that depends on pixel and
+/// step.
 fn added(spikes: &Spikes, shape: Shape, lines: usize, line: impl Fn(usize, usize) -> usize) -> Vec<[f32; 2]> {
     let mut sums = vec![[0.0; 2]; lines * shape.width];
     for pixel in 0..shape.pixels() {

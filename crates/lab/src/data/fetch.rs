@@ -1,8 +1,8 @@
-//! Fetching a data set from its publisher, or from a mirror when the publisher is away.
+//! Downloads a data set from its publisher, or from a mirror if the publisher cannot be reached.
 //!
-//! A download grows in `NAME.partial` beside its place and is renamed into it only when its SHA-256 is right.
-//! A broken connection leaves the partial file for the next attempt to resume; a wrong checksum or a full
-//! disk leaves nothing.
+//! A download is written to `NAME.partial` next to its final place, and renamed only if its SHA-256 is right.
+//! After a broken connection the partial file stays, and the next attempt resumes it; after a wrong checksum
+//! or a full disk it is removed.
 
 use super::verify::{file_digest, hexadecimal};
 use super::{DataError, Info, unpack};
@@ -13,51 +13,51 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What happens during a fetch, for whoever watches.
+/// Progress of a download, reported to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A file is there already, whole and right.
+    /// The file exists already, complete and correct.
     Present {
         /// The file.
         path: PathBuf,
     },
     /// A download starts, or resumes after `have` bytes.
     Start {
-        /// Where from.
+        /// The address.
         address: String,
-        /// Bytes that are there already.
+        /// Bytes that exist already.
         have: u64,
-        /// Bytes of the whole file.
+        /// Size of the complete file in bytes.
         size: u64,
     },
-    /// So many bytes of the file are there.
+    /// More bytes have arrived.
     Progress {
-        /// Bytes.
+        /// Bytes of the file so far.
         have: u64,
     },
-    /// An address did not give the file; the next one is tried.
+    /// The download from an address failed; the next one is tried.
     Skipped {
-        /// Where from.
+        /// The address.
         address: String,
-        /// Why not.
+        /// Why it failed.
         reason: String,
     },
     /// An archive is being unpacked.
     Unpack {
-        /// Where to.
+        /// The folder that it is unpacked to.
         path: PathBuf,
     },
-    /// A file is complete and right.
+    /// A file is complete and correct.
     Done {
         /// The file or folder.
         path: PathBuf,
     },
 }
 
-/// A file to fetch: a [`super::table::Remote`] whose addresses may be anywhere.
+/// A file to download: a [`super::table::Remote`] with any addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
-    /// Where it is kept, under the folder of data sets.
+    /// Its path in the folder of data sets.
     pub path: String,
     /// The addresses to try, in order.
     pub addresses: Vec<String>,
@@ -65,20 +65,21 @@ pub struct Download {
     pub sha256: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The folder its archive unpacks to.
+    /// The folder that it is unpacked to, if it is an archive.
     pub unpacks_to: Option<String>,
 }
 
-/// A server whose connections break more often than this is given up, lest it be asked for every byte.
+/// Number of broken connections after which a server is given up. Without a limit, a server could send one
+/// byte per connection.
 const MOST_BREAKS: usize = 50;
 
-/// Why an address did not give its file.
+/// Why a download from an address failed.
 enum Failure {
-    /// Try elsewhere; what has come is good.
+    /// Try another address, and keep the bytes that have arrived.
     Address(String),
-    /// Try elsewhere, from the start.
+    /// Try another address, from the start.
     Content(String),
-    /// No address can help.
+    /// Trying another address would not help.
     Fatal(DataError),
 }
 
@@ -124,7 +125,7 @@ pub fn fetch_file(download: &Download, folder: &Path, watch: &mut dyn FnMut(Even
     Ok(())
 }
 
-/// Downloads from the first address that gives the file.
+/// Downloads from the first address that works.
 fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
     let mut partial = target.as_os_str().to_owned();
     partial.push(".partial");
@@ -139,7 +140,7 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
         .into();
     let mut reasons = Vec::new();
     for address in &download.addresses {
-        // A connection that breaks is tried again as long as each attempt brings something, up to a point.
+        // A broken connection is tried again as long as each attempt makes progress, up to a limit.
         let (mut before, mut breaks) = (None, 0);
         let failure = loop {
             match from_one(&agent, address, download, &partial, watch) {
@@ -147,8 +148,8 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
                 Err(Failure::Address(reason)) => {
                     let now = fs::metadata(&partial).map(|m| m.len()).unwrap_or(0);
                     breaks += 1;
-                    let onward = before.replace(now).is_none_or(|before| now > before) && now > 0;
-                    if onward && breaks < MOST_BREAKS {
+                    let progress = before.replace(now).is_none_or(|before| now > before) && now > 0;
+                    if progress && breaks < MOST_BREAKS {
                         continue;
                     }
                     break reason;
@@ -166,16 +167,17 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
         watch(Event::Skipped { address: address.clone(), reason: failure.clone() });
         reasons.push(format!("{address}: {failure}"));
     }
-    let kept = match fs::metadata(&partial) {
+    let stored = match fs::metadata(&partial) {
         Ok(found) if found.len() > 0 => {
-            format!(" ({} bytes are kept; the next fetch resumes there)", found.len())
+            format!(" ({} bytes are stored; the next fetch resumes there)", found.len())
         }
         _ => {
             let _ = fs::remove_file(&partial);
             String::new()
         }
     };
-    Err(DataError::Request(format!("no address gave {}{kept}: {}", download.path, reasons.join("; "))))
+    let (path, reasons) = (&download.path, reasons.join("; "));
+    Err(DataError::Request(format!("{path} could not be downloaded from any address{stored}: {reasons}")))
 }
 
 fn from_one(
@@ -202,11 +204,11 @@ fn from_one(
         match response.status().as_u16() {
             206 if have > 0 && resumes_at(&response, have) => {}
             200 | 206 => {
-                // The server does not resume, or not there: start over.
+                // The server does not resume, or resumes at another offset: start again.
                 file.set_len(0).map_err(on_disk)?;
                 if response.status().as_u16() == 206 {
                     return Err(Failure::Content(
-                        "the server resumed at another place than asked".to_owned(),
+                        "the server resumed at another offset than requested".to_owned(),
                     ));
                 }
                 have = 0;
@@ -254,13 +256,13 @@ fn from_one(
     Ok(())
 }
 
-/// Whether a partial answer starts at the byte asked for.
+/// Whether a partial response starts at the requested byte.
 fn resumes_at(response: &ureq::http::Response<ureq::Body>, have: u64) -> bool {
     let range = response.headers().get("content-range").and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.trim_start().starts_with(&format!("bytes {have}-")))
 }
 
-/// Hashes what is there already and leaves the file at its end.
+/// Hashes the bytes that exist already, and leaves the file position after them.
 fn rehash(file: &mut File, have: u64, hash: &mut Sha256) -> std::io::Result<()> {
     use std::io::{Seek, SeekFrom};
     file.seek(SeekFrom::Start(0))?;

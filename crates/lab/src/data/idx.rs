@@ -1,16 +1,17 @@
 //! `mnist` and `fashion-mnist`: the idx format of LeCun et al., plain or compressed with gzip.
 //!
-//! Big-endian: a magic number that names the number of dimensions, the dimensions, then bytes.
+//! A file has a magic number that contains the number of dimensions, then the dimensions, then bytes. Numbers
+//! are big-endian.
 
 use super::budget::{self, Budget};
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
 use std::path::{Path, PathBuf};
 
-/// The most a file may hold once decompressed: a hundred thousand images of 28x28.
+/// The largest file after decompression: a hundred thousand images of 28x28.
 const LARGEST: u64 = 16 + 784 * 100_000;
 
-/// Loads MNIST or Fashion-MNIST from `folder`, or from the folder of its name in there.
+/// Loads MNIST or Fashion-MNIST from `folder`, or from the folder of its name in `folder`.
 pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, DataError> {
     for place in [folder.join(info.name), folder.to_owned()] {
         if let Some(images) = file(&place, "train-images", 3) {
@@ -24,7 +25,7 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, D
     Err(info.missing(folder))
 }
 
-/// The file of a part, under one of the names it goes by.
+/// The file of a part, under one of its possible names.
 fn file(place: &Path, part: &str, dimensions: usize) -> Option<PathBuf> {
     let names = ["-idx", ".idx"].map(|separator| format!("{part}{separator}{dimensions}-ubyte"));
     names
@@ -46,7 +47,7 @@ fn split(
     let classes = parse_labels(&read(&labels)?, info.class_names.len()).map_err(|flaw| flaw.of(&labels))?;
     let count = pixels.len() / info.shape.neurons();
     if classes.len() != count {
-        let reason = format!("{} labels, but {} has {count} images", classes.len(), images.display());
+        let reason = format!("it has {} labels, but {} has {count} images", classes.len(), images.display());
         return Err(Flaw::new(4, reason).of(&labels));
     }
     Ok(Split::new(pixels, classes, first))
@@ -58,14 +59,14 @@ fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     decompress(bytes).map_err(|flaw| flaw.of(path))
 }
 
-/// The bytes, decompressed if they are gzip, and no more of them than a data set can have.
+/// The bytes, decompressed if they are gzip, up to the size that a data set can have.
 pub fn decompress(bytes: Vec<u8>) -> Result<Vec<u8>, Flaw> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes);
     }
     Budget::of(LARGEST)
         .read_to_end(flate2::read::GzDecoder::new(&bytes[..]))
-        .map_err(|error| Flaw::new(0, format!("the gzip data is damaged or cut short: {error}")))
+        .map_err(|error| Flaw::new(0, format!("the gzip data is damaged or truncated: {error}")))
 }
 
 /// The dimensions in an idx header and the bytes after it.
@@ -79,7 +80,7 @@ fn header<'a, const N: usize>(bytes: &'a [u8], what: &str) -> Result<([usize; N]
         found if found == expected => {}
         found => {
             let reason =
-                format!("magic number {found:#010x}, where an idx file of {what} has {expected:#010x}");
+                format!("its magic number is {found:#010x}; an idx file of {what} has {expected:#010x}");
             return Err(Flaw::new(0, reason));
         }
     }
@@ -92,7 +93,7 @@ fn header<'a, const N: usize>(bytes: &'a [u8], what: &str) -> Result<([usize; N]
     match size {
         Some(size) if size > 0 && size == body.len() => Ok((dimensions, body)),
         _ => {
-            let reason = format!("{} bytes of {what} where the header promises {dimensions:?}", body.len());
+            let reason = format!("{} bytes of {what} do not fill the dimensions {dimensions:?}", body.len());
             Err(Flaw::new(bytes.len(), reason))
         }
     }
@@ -102,7 +103,7 @@ fn header<'a, const N: usize>(bytes: &'a [u8], what: &str) -> Result<([usize; N]
 pub fn parse_images(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
     let ([_, height, width], pixels) = header(bytes, "images")?;
     if (height, width) != (shape.height, shape.width) {
-        let reason = format!("images of {height}x{width} pixels, not {}x{}", shape.height, shape.width);
+        let reason = format!("its images have {height}x{width} pixels, not {}x{}", shape.height, shape.width);
         return Err(Flaw::new(8, reason));
     }
     Ok(pixels.to_vec())

@@ -1,20 +1,20 @@
-//! `image-folder`: one's own images, a folder of PNG or JPEG files per class.
+//! `image-folder`: the user's own images, a folder of PNG or JPEG files per class.
 //!
-//! The folder is `--data-dir`. It holds `train` and `test` with a folder per class in each, or the class
-//! folders themselves; then every fifth file of a class, by name, is for testing. Classes are numbered by
-//! name. Images become 3x32x32, or 3xHxW as `image-folder:HxW`: scaled to that size, whatever their
-//! proportions, with transparent parts black.
+//! The folder is `--data-dir`. It contains either `train` and `test` with a folder per class in each, or the
+//! class folders themselves; then every fifth file of a class, in the order of names, is for testing. Classes
+//! are numbered in the order of their names. Images are scaled to 3x32x32, or to 3xHxW with
+//! `image-folder:HxW`, whatever their proportions; transparent parts become black.
 
-use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, budget};
+use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, budget, own_pool};
 use image::imageops::FilterType;
 use leaklab_engine::Shape;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The longest side of an image that is read, in pixels.
+/// Limit for the sides of an image that is read, in pixels.
 const LONGEST: u32 = 16_384;
-/// The most pixels of an image that is read: 64 million, which take 256 MB.
+/// Limit for the number of pixels of an image that is read: 64 million, which take 256 MB.
 const MOST_PIXELS: u64 = 64 << 20;
 /// Images of more pixels than this are decoded one at a time, whatever the number of threads.
 const LARGE: u64 = 4 << 20;
@@ -33,7 +33,7 @@ pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, Da
         return Err(DataError::Missing {
             name: name.to_owned(),
             folder: train_folder,
-            remedy: format!("it has {} class folders, where 2 to 256 are needed", class_names.len()),
+            remedy: format!("it has {} class folders; 2 to 256 are needed", class_names.len()),
         });
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
@@ -57,7 +57,7 @@ pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, Da
         .find(|c| !class_names.contains(c))
     {
         return Err(DataError::Request(format!(
-            "{}: a class that {} does not have",
+            "{}: there is no such class in {}",
             folder.join("test").join(other).display(),
             train_folder.display()
         )));
@@ -66,7 +66,7 @@ pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, Da
         return Err(DataError::Missing {
             name: name.to_owned(),
             folder: folder.to_owned(),
-            remedy: "each class folder needs PNG or JPEG files, five at least if there is no test folder"
+            remedy: "each class folder needs PNG or JPEG files, at least five if there is no test folder"
                 .to_owned(),
         });
     }
@@ -81,7 +81,7 @@ pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, Da
     Ok(dataset)
 }
 
-/// The size that a name asks for.
+/// The size of images that a name requests.
 fn size(info: &Info, name: &str) -> Result<Shape, DataError> {
     let Some((_, size)) = name.split_once(':') else { return Ok(info.shape) };
     let side = |text: &str| text.parse().ok().filter(|side| (1..=LARGEST).contains(side));
@@ -121,9 +121,7 @@ fn images(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
 
 fn split(files: &[(PathBuf, u8)], shape: Shape, first: u32) -> Result<Split, DataError> {
     let gate = Mutex::new(());
-    // A pool of its own: the process may have been forked, and then the threads of the common one are gone.
-    let pool = rayon::ThreadPoolBuilder::new().build();
-    let pool = pool.map_err(|e| DataError::Request(format!("no threads can be started: {e}")))?;
+    let pool = own_pool()?;
     let read = |(path, _): &(PathBuf, u8)| {
         let bytes = budget::read_file(path, LARGEST_FILE).map_err(DataError::io(path))?;
         let large = pixels(&bytes).is_ok_and(|pixels| pixels > LARGE);
@@ -134,7 +132,7 @@ fn split(files: &[(PathBuf, u8)], shape: Shape, first: u32) -> Result<Split, Dat
     Ok(Split::new(images.concat(), files.iter().map(|file| file.1).collect(), first))
 }
 
-/// Number of pixels that a file says it has.
+/// Number of pixels according to the header of a file.
 fn pixels(bytes: &[u8]) -> Result<u64, image::ImageError> {
     let reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format()?;
     reader.into_dimensions().map(|(width, height)| u64::from(width) * u64::from(height))
@@ -142,14 +140,10 @@ fn pixels(bytes: &[u8]) -> Result<u64, image::ImageError> {
 
 /// An image file scaled to `shape`, `[channel][row][column]`.
 pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
-    let wrong =
-        |error: image::ImageError| Flaw::new(0, format!("not a PNG or JPEG that can be read: {error}"));
+    let wrong = |error: image::ImageError| Flaw::new(0, format!("it cannot be read as PNG or JPEG: {error}"));
     let found = pixels(bytes).map_err(wrong)?;
     if found > MOST_PIXELS {
-        return Err(Flaw::new(
-            0,
-            format!("an image of {found} pixels, where at most {MOST_PIXELS} are read"),
-        ));
+        return Err(Flaw::new(0, format!("the image has {found} pixels; {MOST_PIXELS} is the limit")));
     }
     let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes))
         .with_guessed_format()

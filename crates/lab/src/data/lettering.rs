@@ -1,12 +1,12 @@
-//! Capital letters, digits and signs of 5x7 dots, for the words on a contact sheet.
+//! Capital letters, digits and punctuation of 5x7 dots, for the text on a contact sheet.
 
 /// Columns of a letter and the gap after it.
 pub const ADVANCE: u32 = 6;
 /// Rows of a letter.
 pub const HEIGHT: u32 = 7;
 
-/// The seven rows of a letter, the leftmost dot in bit 4; small letters are drawn as capitals, and what is
-/// not in the list as a box.
+/// The seven rows of a letter, with the leftmost dot in bit 4. Lower-case letters are drawn as capitals, and
+/// other characters as a box.
 pub fn rows(letter: char) -> [u8; 7] {
     match letter.to_ascii_uppercase() {
         ' ' => [0; 7],

@@ -1,31 +1,32 @@
-//! Where data sets are kept: `--data-dir`, else `LEAKLAB_DATA`, else the platform's cache folder.
+//! The folder in which data sets are stored: `--data-dir`, else `LEAKLAB_DATA`, else the platform's cache
+//! folder.
 
 use super::DataError;
 use leaklab_record::{RunFolder, StudyFolder};
 use std::path::{Path, PathBuf};
 
-/// Name of the environment variable that names the folder.
+/// Name of the environment variable that sets the folder.
 pub const VARIABLE: &str = "LEAKLAB_DATA";
 
-/// The folder of data sets: `given`, or the environment's, or the platform's convention.
+/// The folder of data sets: `given`, or that of the environment variable, or the platform's default.
 pub fn folder(given: Option<&Path>) -> Result<PathBuf, DataError> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     choose(given, variable).ok_or_else(|| {
         DataError::Request(format!(
-            "there is no home folder to keep data sets in: give --data-dir or set {VARIABLE}"
+            "there is no home folder in which data sets can be stored: give --data-dir or set {VARIABLE}"
         ))
     })
 }
 
-/// Name of the file that `npz` and `events` data are in: `wine.npz` for `npz:wine`, else `data.npz`; none for
+/// Name of the file with `npz` and `events` data: `wine.npz` for `npz:wine`, else `data.npz`; `None` for
 /// other data sets.
 pub fn file_name(dataset: &str) -> Option<String> {
     let (kind, name) = dataset.split_once(':').unwrap_or((dataset, "data"));
     ["npz", "events"].contains(&kind).then(|| format!("{name}.npz"))
 }
 
-/// Where the user's own data are: the file or folder that was given, or, for `npz:NAME`, `NAME.npz` in the folder of
-/// data sets.
+/// Path of the user's own data: the given file or folder or, for `npz:NAME`, `NAME.npz` in the folder of data
+/// sets.
 pub(super) fn own(dataset: &str, given: Option<&Path>) -> Result<PathBuf, DataError> {
     let file = file_name(dataset);
     match (given, file) {
@@ -33,12 +34,12 @@ pub(super) fn own(dataset: &str, given: Option<&Path>) -> Result<PathBuf, DataEr
         (Some(path), _) => Ok(path.to_owned()),
         (None, Some(file)) if dataset.contains(':') => Ok(folder(None)?.join(file)),
         (None, _) => Err(DataError::Request(format!(
-            "data set '{dataset}' is your own: say where it is with --data-dir"
+            "data set '{dataset}' is your own: give its path with --data-dir"
         ))),
     }
 }
 
-/// The data file that a run carries with it, in its own folder or in that of its study, if there is one.
+/// The data file in the folder of a run or of its study, if there is one.
 pub fn beside(dataset: &str, run: &RunFolder) -> Option<PathBuf> {
     let file = file_name(dataset)?;
     let study = run.path().parent().and_then(Path::parent);
@@ -50,7 +51,7 @@ pub fn beside(dataset: &str, run: &RunFolder) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The choice, with the environment as an argument.
+/// Chooses the folder; the environment is an argument.
 fn choose(given: Option<&Path>, variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let cache = || {
         if cfg!(windows) {
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_wish_wins() {
+    fn the_argument_overrides_the_environment() {
         let all = |name: &str| Some(PathBuf::from("/").join(name));
         assert_eq!(choose(Some(Path::new("here")), all), Some("here".into()));
         assert_eq!(choose(None, all), Some("/LEAKLAB_DATA".into()));
@@ -82,7 +83,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn linux_keeps_it_in_the_cache() {
+    fn the_default_on_linux_is_the_cache_folder() {
         let home = |name: &str| (name == "HOME").then(|| "/home/ada".into());
         assert_eq!(choose(None, home), Some("/home/ada/.cache/leaklab/data".into()));
         let both = |name: &str| match name {

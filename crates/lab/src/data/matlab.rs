@@ -1,17 +1,18 @@
-//! MATLAB 5 files, as far as SVHN uses them: named numeric arrays, compressed or not, in either byte order.
+//! A reader for MATLAB 5 files, as far as SVHN uses them: named numeric arrays, compressed or not, in either
+//! byte order.
 //!
-//! Written here because the file is the user's: every length is compared with what is there before it is
-//! believed, and all arrays together are decompressed only up to a size the caller can use.
+//! The file is untrusted: every length is compared with the bytes in the file before it is used, and all
+//! arrays together are decompressed only up to a size that the caller needs.
 
 use super::Flaw;
 use super::budget::Budget;
 
-/// A numeric array, column by column as MATLAB keeps it.
+/// A numeric array in column-major order, as MATLAB stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Its name.
     pub name: String,
-    /// Where its element starts in the file.
+    /// Offset of its element in the file.
     pub offset: usize,
     /// Sizes of its dimensions.
     pub dimensions: Vec<usize>,
@@ -24,14 +25,14 @@ pub struct Array {
 pub enum Numbers {
     /// Stored as bytes.
     Bytes(Vec<u8>),
-    /// Stored as anything else.
+    /// Stored as any other type.
     Doubles(Vec<f64>),
 }
 
 const COMPRESSED: u32 = 15;
 const MATRIX: u32 = 14;
 
-/// Words of the format, in the file's byte order.
+/// The byte order of a file.
 #[derive(Clone, Copy)]
 struct Order {
     big: bool,
@@ -48,7 +49,7 @@ impl Order {
     }
 }
 
-/// A tagged part: its type, its contents, and where the next one starts.
+/// A tagged element: its type, its contents, and the offset of the next one.
 struct Element<'a> {
     kind: u32,
     data: &'a [u8],
@@ -56,15 +57,15 @@ struct Element<'a> {
 }
 
 fn element(bytes: &[u8], at: usize, order: Order) -> Result<Element<'_>, Flaw> {
-    let ends = || Flaw::new(at, "the file ends where an element should be");
+    let ends = || Flaw::new(at, "the file ends where an element is expected");
     let tag = bytes.get(at..at + 8).ok_or_else(ends)?;
     let first = order.number::<4>(tag) as u32;
     let short = (first >> 16) as usize;
     if short > 0 {
-        // Up to four bytes stand in the tag itself.
+        // Up to four bytes are stored in the tag itself.
         let data = tag[4..]
             .get(..short)
-            .ok_or_else(|| Flaw::new(at, format!("a short element of {short} bytes")))?;
+            .ok_or_else(|| Flaw::new(at, format!("a short element has {short} bytes; 4 is the limit")))?;
         return Ok(Element { kind: first & 0xFFFF, data, next: at + 8 });
     }
     let size = order.number::<4>(&tag[4..]) as usize;
@@ -72,7 +73,7 @@ fn element(bytes: &[u8], at: usize, order: Order) -> Result<Element<'_>, Flaw> {
         Flaw::new(
             at,
             format!(
-                "an element of {size} bytes, of which {} are there: the file is cut short",
+                "the file has only {} bytes of an element of {size} bytes: it is truncated",
                 bytes.len() - at - 8
             ),
         )
@@ -84,14 +85,14 @@ fn element(bytes: &[u8], at: usize, order: Order) -> Result<Element<'_>, Flaw> {
 /// The arrays of a file, none of more than `largest` bytes.
 pub fn parse(bytes: &[u8], largest: usize) -> Result<Vec<Array>, Flaw> {
     if bytes.len() < 128 {
-        return Err(Flaw::new(bytes.len(), "shorter than the 128 bytes of a MATLAB 5 header"));
+        return Err(Flaw::new(bytes.len(), "it is shorter than the 128 bytes of a MATLAB 5 header"));
     }
     let order = match (&bytes[126..128], &bytes[124..126]) {
         (b"IM", [0, 1]) => Order { big: false },
         (b"MI", [1, 0]) => Order { big: true },
-        _ => return Err(Flaw::new(124, "not a MATLAB 5 file (save with version 5, not 7.3)")),
+        _ => return Err(Flaw::new(124, "it is not a MATLAB 5 file (save it as version 5, not 7.3)")),
     };
-    // Each array once as it is decompressed and once as it is kept, and some small ones.
+    // Room for each array twice, decompressed and converted, and for some small arrays.
     let mut budget = Budget::of(2 * largest as u64 + (1 << 20));
     let mut arrays = Vec::new();
     let mut at = 128;
@@ -121,7 +122,7 @@ pub fn parse(bytes: &[u8], largest: usize) -> Result<Vec<Array>, Flaw> {
     Ok(arrays)
 }
 
-/// The array in a matrix element; none if it is not a real numeric one.
+/// The array in a matrix element; `None` if it is not real and numeric.
 fn array(
     bytes: &[u8],
     offset: usize,
@@ -131,7 +132,7 @@ fn array(
 ) -> Result<Option<Array>, Flaw> {
     let flags = element(bytes, 0, order)?;
     if flags.data.len() != 8 {
-        return Err(Flaw::new(0, "array flags of another size than 8 bytes"));
+        return Err(Flaw::new(0, format!("the array flags have {} bytes, not 8", flags.data.len())));
     }
     let word = order.number::<4>(flags.data) as u32;
     let (class, complex) = (word & 0xFF, word >> 11 & 1 == 1);
@@ -148,7 +149,7 @@ fn array(
         3 | 4 => 2,
         5..=7 => 4,
         9 | 12 | 13 => 8,
-        kind => return Err(Flaw::new(name.next, format!("entries of unknown type {kind}"))),
+        kind => return Err(Flaw::new(name.next, format!("the entries have the unknown type {kind}"))),
     };
     let count = dimensions.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= largest);
     if sizes.data.len() % 4 != 0
@@ -156,18 +157,18 @@ fn array(
         || count.and_then(|n| n.checked_mul(width)) != Some(part.data.len())
     {
         let reason =
-            format!("an array of dimensions {dimensions:?} with {} bytes of entries", part.data.len());
+            format!("{} bytes of entries do not fill the dimensions {dimensions:?}", part.data.len());
         return Err(Flaw::new(name.next, reason));
     }
-    let kept = if part.kind == 2 { part.data.len() } else { 8 * count.unwrap_or(0) };
-    budget.take(kept as u64).map_err(|exceeded| Flaw::new(name.next, exceeded.to_string()))?;
+    let needed = if part.kind == 2 { part.data.len() } else { 8 * count.unwrap_or(0) };
+    budget.take(needed as u64).map_err(|exceeded| Flaw::new(name.next, exceeded.to_string()))?;
     let data = if part.kind == 2 {
         Numbers::Bytes(part.data.to_vec())
     } else {
         if part.data.len() > largest / 8 {
             return Err(Flaw::new(
                 name.next,
-                format!("{} bytes of entries that are not bytes", part.data.len()),
+                format!("{} bytes of entries that are not uint8 are too many", part.data.len()),
             ));
         }
         Numbers::Doubles(part.data.chunks_exact(width).map(|b| double(b, part.kind, order)).collect())
@@ -176,7 +177,7 @@ fn array(
     Ok(Some(Array { name, offset, dimensions, data }))
 }
 
-/// One entry of a type as a number.
+/// One entry of the given type as a number.
 fn double(bytes: &[u8], kind: u32, order: Order) -> f64 {
     match kind {
         1 => f64::from(bytes[0] as i8),

@@ -1,9 +1,9 @@
-//! Data sets: real images with labels, the same bytes for everyone.
+//! Data sets of labelled images and recordings.
 //!
-//! Each data set is a file here and a row in [`table`]. A reader turns bytes into a [`Split`] or says where
-//! they are wrong; it never trusts a length it has not compared with the file. On the way to the network an
-//! image is augmented, normalised and encoded, each a pure function of (seed, epoch, sample) that writes into
-//! the caller's buffer.
+//! Each data set has a file here and a row in [`table`]. A reader turns bytes into a [`Split`] or reports
+//! where they are wrong; it never trusts a length before it has compared it with the file. Before an image
+//! reaches the network it is augmented, normalised and encoded. Each of these steps is a pure function of
+//! (seed, epoch, sample) that writes into the caller's buffer.
 
 mod error;
 
@@ -57,12 +57,12 @@ pub const TEST_SAMPLES: u32 = 1 << 31;
 /// Images or recordings, and labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Split {
-    /// What is shown.
+    /// The images or recordings.
     pub content: Content,
     /// One per image.
     pub labels: Vec<u8>,
     /// One per image: the number that its random numbers depend on. It is the index in the complete data set
-    /// (plus [`TEST_SAMPLES`] in the test split) and does not change when a limit leaves other images out.
+    /// (plus [`TEST_SAMPLES`] in the test split) and does not change when a limit excludes other images.
     pub samples: Vec<u32>,
 }
 
@@ -88,7 +88,7 @@ impl Split {
         self.labels.is_empty()
     }
 
-    /// Pixels of all images; none where the split holds recordings.
+    /// Pixels of all images; empty if the split contains recordings.
     pub fn pixels(&self) -> &[u8] {
         match &self.content {
             Content::Images(pixels) => pixels,
@@ -96,7 +96,7 @@ impl Split {
         }
     }
 
-    /// The recordings; none where the split holds images.
+    /// The recordings; `None` if the split contains images.
     pub fn recordings(&self) -> Option<&Recordings> {
         match &self.content {
             Content::Images(_) => None,
@@ -104,19 +104,19 @@ impl Split {
         }
     }
 
-    /// Pixels of an image, `[channel][row][column]`; none where the split holds recordings.
+    /// Pixels of an image, `[channel][row][column]`; empty if the split contains recordings.
     pub fn image(&self, index: usize) -> &[u8] {
         let pixels = self.pixels();
         let size = pixels.len() / self.labels.len();
         &pixels[index * size..][..size]
     }
 
-    /// Its class.
+    /// Class of an image.
     pub fn label(&self, index: usize) -> usize {
         usize::from(self.labels[index])
     }
 
-    /// Its sample number.
+    /// Sample number of an image.
     pub fn sample(&self, index: usize) -> u32 {
         self.samples[index]
     }
@@ -139,7 +139,7 @@ impl Split {
         counts
     }
 
-    /// Mean of each channel, as a fraction of white; 0 where the split holds recordings.
+    /// Mean of each channel, as a fraction of white; 0 if the split contains recordings.
     pub fn channel_means(&self, shape: Shape) -> Vec<f64> {
         let mut sums = vec![0u64; shape.channels];
         for plane in self.pixels().chunks_exact(shape.pixels()).enumerate() {
@@ -158,7 +158,7 @@ pub struct Dataset {
     pub shape: Shape,
     /// Number of classes.
     pub classes: usize,
-    /// Their names.
+    /// Names of the classes.
     pub class_names: Vec<String>,
     /// Images to train on.
     pub train: Split,
@@ -167,12 +167,12 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Whether it holds recordings of an event camera, and not images.
+    /// Whether it contains recordings of an event camera, and not images.
     pub fn has_events(&self) -> bool {
         self.test.recordings().or(self.train.recordings()).is_some()
     }
 
-    /// SHA-256 of everything that the data set holds.
+    /// SHA-256 of the whole content of the data set.
     pub fn digest(&self) -> String {
         let Shape { channels, height, width } = self.shape;
         let mut hash = Sha256::new();
@@ -185,15 +185,21 @@ impl Dataset {
 
 /// Loads a data set by name.
 ///
-/// It is looked for in `data_dir` (the folder that holds it, or its own folder), or in [`location::folder`]
-/// where that is `None`. `digits` needs no folder.
+/// It is searched in `data_dir` (the folder that contains it, or its own folder), or in [`location::folder`]
+/// if `data_dir` is `None`. `digits` needs no folder.
 pub fn load(name: &str, data_dir: Option<&Path>, limits: &Limits) -> Result<Dataset, DataError> {
     let mut dataset = load_complete(name, data_dir, &Binning::default())?;
     limits.apply(&mut dataset)?;
     Ok(dataset)
 }
 
-/// Loads a data set with everything that it has; recordings are cut into time steps by `binning`.
+/// A thread pool for one load. The global pool is not used: in a forked process its threads do not exist.
+fn own_pool() -> Result<rayon::ThreadPool, DataError> {
+    let pool = rayon::ThreadPoolBuilder::new().build();
+    pool.map_err(|e| DataError::Request(format!("no threads can be started: {e}")))
+}
+
+/// Loads a complete data set; recordings are divided into time steps by `binning`.
 pub fn load_complete(name: &str, data_dir: Option<&Path>, binning: &Binning) -> Result<Dataset, DataError> {
     let info = table::find(name)?;
     let folder = match info.source {

@@ -1,8 +1,9 @@
-//! `n-mnist`: MNIST digits before a moving event camera (Orchard et al. 2015), 34x34 pixels, two polarities.
+//! `n-mnist`: MNIST digits recorded by a moving event camera (Orchard et al. 2015), 34x34 pixels, two
+//! polarities.
 //!
-//! The publisher's folders `Train` and `Test`, or `Train.zip` and `Test.zip`, with a folder per digit and a
-//! file per recording. An event is five bytes: x, y, then one bit of polarity and 23 bits of microseconds, the
-//! most significant first.
+//! It is read from the publisher's folders `Train` and `Test`, or from `Train.zip` and `Test.zip`, which have
+//! a folder per digit and a file per recording. An event is five bytes: x, y, then one bit of polarity and 23
+//! bits of microseconds, most significant bit first.
 
 use super::binning::{Binning, Event};
 use super::budget::{self, Budget};
@@ -13,20 +14,22 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of an event.
 const EVENT: usize = 5;
-/// The largest file of a recording that is read: 13 million events, where the publisher's have some thousand.
+/// The largest file of a recording that is read: 13 million events; those of the publisher have some
+/// thousands.
 const LARGEST_FILE: u64 = 64 << 20;
-/// The most recordings of a split.
+/// Limit for the number of recordings of a split.
 const MOST_FILES: usize = 1 << 20;
 
 /// Reads the events of one file.
 pub fn parse(bytes: &[u8], sensor: Shape) -> Result<Vec<Event>, Flaw> {
     if bytes.is_empty() {
-        return Err(Flaw::new(0, "an empty file; a recording has events"));
+        return Err(Flaw::new(0, "the file is empty; events are expected"));
     }
     let whole = bytes.len() / EVENT * EVENT;
     if whole != bytes.len() {
         let rest = bytes.len() - whole;
-        return Err(Flaw::new(whole, format!("an event has {EVENT} bytes, and {rest} are left at the end")));
+        let reason = format!("the last event has {rest} bytes instead of {EVENT}: the file is truncated");
+        return Err(Flaw::new(whole, reason));
     }
     let mut events = Vec::with_capacity(bytes.len() / EVENT);
     let mut last = 0;
@@ -37,11 +40,11 @@ pub fn parse(bytes: &[u8], sensor: Shape) -> Result<Vec<Event>, Flaw> {
             let (width, height) = (sensor.width, sensor.height);
             return Err(Flaw::new(
                 EVENT * i,
-                format!("event {i} is at ({x}, {y}) of {width}x{height} pixels"),
+                format!("event {i} is at ({x}, {y}), outside of {width}x{height} pixels"),
             ));
         }
         if time < last {
-            let reason = format!("event {i} is at {time} us, before the one ahead of it at {last} us");
+            let reason = format!("event {i} is at {time} us, before the previous one at {last} us");
             return Err(Flaw::new(EVENT * i + 2, reason));
         }
         last = time;
@@ -61,7 +64,7 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str, binning: &Binning) -
             name: info.name.to_owned(),
             folder: folder.to_owned(),
             remedy: format!(
-                "download Train.zip and Test.zip from {} into a folder and name it with --data-dir",
+                "download Train.zip and Test.zip from {} into a folder and give its path with --data-dir",
                 info.homepage
             ),
         })
@@ -80,7 +83,9 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str, binning: &Binning) -
             archive(&path, info.shape, &mut add)?
         }
         if labels.is_empty() {
-            return Err(Flaw::new(0, "it holds no recordings, in folders 0 to 9 of .bin files").of(&path));
+            return Err(
+                Flaw::new(0, "it has no recordings; folders 0 to 9 of .bin files are expected").of(&path)
+            );
         }
         Ok(Split::of(Content::Events(made), labels, first))
     };
@@ -126,11 +131,11 @@ fn archive(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Re
         }
     }
     if entries.len() > MOST_FILES {
-        return Err(Flaw::new(0, format!("it holds more than {MOST_FILES} recordings")).of(path));
+        return Err(Flaw::new(0, format!("it has more than {MOST_FILES} recordings")).of(path));
     }
     entries.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (digit, _, entry) in entries {
-        // Packed and unpacked bytes of one recording at a time.
+        // Each recording has its own budget, for its packed and unpacked bytes.
         let mut budget = Budget::of(2 * LARGEST_FILE);
         let bytes = archive.read(&entry, &mut budget).map_err(|flaw| flaw.of(path))?;
         let within = |flaw: Flaw| {
@@ -157,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_placed() {
+    fn errors_have_an_offset() {
         let flaw = |bytes: &[u8]| parse(bytes, SENSOR).unwrap_err();
         assert_eq!(flaw(&[1, 1, 0, 0, 1, 34, 0, 0, 0, 2]).offset, 5);
-        assert!(flaw(&[1, 1, 0, 0, 1, 0, 34, 0, 0, 2]).reason.contains("(0, 34) of 34x34"));
+        assert!(flaw(&[1, 1, 0, 0, 1, 0, 34, 0, 0, 2]).reason.contains("(0, 34), outside of 34x34"));
         assert!(flaw(&[1, 1, 0, 0, 9, 1, 1, 0, 0, 8]).reason.contains("8 us, before"));
         assert_eq!(flaw(&[1, 1, 0, 0, 9, 1, 1]).offset, 5);
     }

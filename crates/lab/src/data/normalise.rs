@@ -1,4 +1,4 @@
-//! Raw pixels to numbers in [-1, 1] that the encoder takes.
+//! Converts raw pixels to the numbers in [-1, 1] that the encoder needs.
 
 use super::{DataError, Dataset};
 use leaklab_engine::Shape;
@@ -8,13 +8,13 @@ use std::str::FromStr;
 /// How pixels are normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Normalisation {
-    /// The paper's: subtract the image's own mean over all channels, divide by the largest magnitude; a
-    /// constant image becomes 0.
+    /// The paper's method: subtract the image's own mean over all channels, then divide by the largest
+    /// magnitude; a constant image becomes 0.
     #[default]
     PerImage,
-    /// `(x - mean) / std` per channel, clamped to [-1, 1]: for CIFAR-10 with the constants of Lee et al.
-    /// 2020, else with the training split's mean and twice its standard deviation (theirs are about twice,
-    /// too).
+    /// `(x - mean) / std` per channel, clamped to [-1, 1]. CIFAR-10 uses the constants of Lee et al. 2020,
+    /// whose `std` is about twice the standard deviation. Other data sets use the mean of the training split
+    /// and twice its standard deviation.
     PerChannel,
 }
 
@@ -42,11 +42,11 @@ impl FromStr for Normalisation {
 /// A normalisation with its constants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normaliser {
-    /// Mean and standard deviation of each channel as fractions of white; empty for per-image.
+    /// `mean` and `std` of each channel as fractions of white; empty for per-image.
     channels: Vec<[f32; 2]>,
 }
 
-/// Of Lee et al. 2020.
+/// The constants of Lee et al. 2020.
 const CIFAR10: [[f32; 2]; 3] = [[0.4914, 0.557], [0.4822, 0.549], [0.4465, 0.5534]];
 
 impl Normaliser {
@@ -64,10 +64,10 @@ impl Normaliser {
         }
     }
 
-    /// Writes the normalised `image` to `out`, `[channel][row][column]` both.
+    /// Writes the normalised `image` to `out`; both are `[channel][row][column]`.
     ///
     /// # Panics
-    /// If one of them does not have the size of `shape`, or the normaliser is of another number of channels.
+    /// If one of them does not have the size of `shape`, or the normaliser has another number of channels.
     pub fn apply(&self, image: &[u8], shape: Shape, out: &mut [f32]) {
         assert_eq!((image.len(), out.len()), (shape.neurons(), shape.neurons()), "an image of another size");
         if !self.channels.is_empty() {
@@ -80,7 +80,7 @@ impl Normaliser {
             }
             return;
         }
-        // Sums of bytes are exact, and so is the mean of a constant image.
+        // The sum of bytes is exact, and so is the mean of a constant image.
         let sum: u64 = image.iter().map(|&pixel| u64::from(pixel)).sum();
         let mean = (sum as f64 / image.len() as f64) as f32;
         let (low, high) = image.iter().fold((u8::MAX, 0), |(low, high), &x| (x.min(low), x.max(high)));
@@ -119,7 +119,7 @@ mod tests {
     const SHAPE: Shape = Shape { channels: 3, height: 1, width: 2 };
 
     #[test]
-    fn per_image_is_the_papers() {
+    fn per_image_is_that_of_the_paper() {
         let mut out = [f32::NAN; 6];
         Normaliser::PER_IMAGE.apply(&[0, 0, 30, 30, 60, 240], SHAPE, &mut out);
         assert_eq!(out, [-60., -60., -30., -30., 0., 180.].map(|x| x / 180.0));
@@ -154,7 +154,7 @@ mod tests {
             square += out.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         }
         let n = (64 * digits.train.len()) as f64;
-        // No digit pixel is two deviations from the mean, so nothing is clamped.
+        // All digit pixels are within two standard deviations of the mean, so nothing is clamped.
         assert!((sum / n).abs() < 1e-5 && (square / n - 0.25).abs() < 1e-5, "{} {}", sum / n, square / n);
     }
 }

@@ -1,8 +1,7 @@
-//! NumPy arrays of any plain type, as data sets bring them: bytes, whole numbers, floats, truth values and
-//! texts.
+//! NumPy arrays of the plain types that data sets use: bytes, integers, floats, booleans and strings.
 //!
-//! Values stay the bytes that they were in the file and are read one at a time: an array of a hundred million
-//! event times takes no more room here than there.
+//! Values are stored as their bytes in the file and converted one at a time, so an array of a hundred million
+//! event times takes no more memory than in the file.
 
 use super::budget::{self, Budget};
 use super::zip::{self, Archive};
@@ -14,13 +13,13 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// NumPy's own limit.
 const MOST_DIMENSIONS: usize = 64;
 
-/// What a value is.
+/// Type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unsigned,
     Signed,
     Real,
-    /// Characters of four bytes.
+    /// Strings with four bytes per character.
     Text,
 }
 
@@ -29,7 +28,7 @@ enum Kind {
 pub struct Array {
     /// Its name in the archive.
     pub name: String,
-    /// Where it stands in the archive.
+    /// Its offset in the archive.
     pub offset: u64,
     /// Its dimensions.
     pub shape: Vec<usize>,
@@ -51,7 +50,7 @@ impl Array {
         self.data.is_empty()
     }
 
-    /// What is wrong with the array.
+    /// An error in this array.
     pub fn flaw(&self, reason: impl std::fmt::Display) -> Flaw {
         Flaw { offset: self.offset, reason: format!("array '{}': {reason}", self.name) }
     }
@@ -61,7 +60,7 @@ impl Array {
         self.kind == Kind::Unsigned && self.width == 1
     }
 
-    /// The bytes of a value of a row-major index, least significant first.
+    /// The bytes of the value at a row-major index, least significant first.
     fn value(&self, index: usize) -> [u8; 8] {
         let at = if self.column_major { transposed(&self.shape, index) } else { index };
         let mut word = [0; 8];
@@ -72,7 +71,7 @@ impl Array {
         word
     }
 
-    /// A value as a number; `None` for texts.
+    /// A value as a number; `None` for strings.
     pub fn real(&self, index: usize) -> Option<f64> {
         let word = self.value_of_number(index)?;
         Some(match (self.kind, self.width) {
@@ -82,7 +81,7 @@ impl Array {
         })
     }
 
-    /// All values as float32, to which float64 is rounded; `None` if they are of another type.
+    /// All values as float32 (float64 values are rounded); `None` if they are not floats.
     pub fn floats(&self) -> Option<Vec<f32>> {
         if self.kind != Kind::Real {
             return None;
@@ -90,7 +89,7 @@ impl Array {
         (0..self.len()).map(|index| self.real(index).map(|value| value as f32)).collect()
     }
 
-    /// A value as a whole number; `None` if it is none, or beyond 63 bits.
+    /// A value as a whole number; `None` if it is not whole or needs more than 63 bits.
     pub fn whole(&self, index: usize) -> Option<i64> {
         let word = self.value_of_number(index)?;
         let bits = 8 * self.width as u32;
@@ -109,7 +108,7 @@ impl Array {
         (self.kind != Kind::Text).then(|| self.value(index))
     }
 
-    /// A value that is text.
+    /// A value as a string; `None` if it is a number or the array is column-major.
     pub fn text(&self, index: usize) -> Option<String> {
         if self.kind != Kind::Text || self.column_major {
             return None;
@@ -124,7 +123,7 @@ impl Array {
         letters.take_while(|&code| code != 0).map(char::from_u32).collect()
     }
 
-    /// All values as bytes, if that is what they are.
+    /// All values, if they are bytes.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         if !self.is_bytes() {
             return None;
@@ -136,7 +135,7 @@ impl Array {
     }
 }
 
-/// Place in column-major order (first index fastest) of a row-major index.
+/// Index in column-major order (first index fastest) of the value at a row-major index.
 fn transposed(shape: &[usize], index: usize) -> usize {
     let (mut rest, mut at, mut stride) = (index, 0, shape.iter().product::<usize>());
     for &n in shape.iter().rev() {
@@ -147,7 +146,7 @@ fn transposed(shape: &[usize], index: usize) -> usize {
     at
 }
 
-/// The text between `'key':` and the end of its value in a NumPy header, which is a Python dict literal.
+/// The value of a key in a NumPy header, which is the literal of a Python dict.
 fn header_value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let rest = &header[header.find(&format!("'{key}'"))? + key.len() + 2..];
     let rest = rest.trim_start().strip_prefix(':')?.trim_start();
@@ -159,7 +158,7 @@ fn header_value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     Some(&rest[..end])
 }
 
-/// Kind, width and byte order of a NumPy type such as `<f4`.
+/// Kind, width in bytes and byte order (whether big-endian) of a NumPy type such as `<f4`.
 fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
     let expected = || format!("its type is {text}; numbers of at most 64 bits, bool or str are expected");
     let (order, rest) = text.split_at_checked(1).ok_or_else(expected)?;
@@ -181,7 +180,7 @@ fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
     }
 }
 
-/// Reads the bytes of a `.npy` file, which stands at `offset` of its archive.
+/// Reads the bytes of a `.npy` file at `offset` of its archive.
 pub(crate) fn parse(name: &str, offset: u64, mut bytes: Vec<u8>) -> Result<Array, Flaw> {
     let header =
         read_header(&bytes).map_err(|reason| Flaw { offset, reason: format!("array '{name}': {reason}") });
@@ -200,12 +199,12 @@ pub(crate) fn parse(name: &str, offset: u64, mut bytes: Vec<u8>) -> Result<Array
 
 type Header = (Vec<usize>, (Kind, usize, bool), bool, usize);
 
-/// Shape, type, order and first byte of the data.
+/// Shape, type and order of the array, and the offset of its data.
 fn read_header(bytes: &[u8]) -> Result<Header, String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it is not a NumPy array".to_owned());
     }
-    let cut = || "its header is cut off".to_owned();
+    let cut = || "its header is truncated".to_owned();
     let (length, start) = match bytes.get(6) {
         Some(1) => (bytes.get(8..10).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]]))), 10),
         Some(2 | 3) => (bytes.get(8..12).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize), 12),
@@ -219,26 +218,27 @@ fn read_header(bytes: &[u8]) -> Result<Header, String> {
     let sizes = shape_text.trim_matches(['(', ')']).split(',').map(str::trim).filter(|n| !n.is_empty());
     let shape: Result<Vec<usize>, _> = sizes.map(str::parse).collect();
     let shape = shape.ok().filter(|shape| shape.len() <= MOST_DIMENSIONS);
-    let shape = shape.ok_or_else(|| format!("its shape is {shape_text}"))?;
+    let shape = shape
+        .ok_or_else(|| format!("its shape {shape_text} is not a tuple of at most {MOST_DIMENSIONS} sizes"))?;
     let column_major = match value("fortran_order")? {
         "False" => false,
         "True" => true,
-        other => return Err(format!("its fortran_order is {other}")),
+        other => return Err(format!("its fortran_order is {other}, not True or False")),
     };
     Ok((shape, parse_type(value("descr")?.trim_matches(['\'', '"']))?, column_major, end))
 }
 
-/// Arrays of an `.npz` file, by name; those that `wanted` refuses are not read.
+/// The arrays of an `.npz` file whose names `wanted` accepts; the others are not read.
 pub fn read(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Array>, DataError> {
     let file = file::open(path).map_err(DataError::io(path))?;
     let length = file.metadata().map_err(DataError::io(path))?.len();
     if length > budget::LARGEST_FILE {
-        return Err(Flaw::new(0, "it has 4 GiB or more, which no npz of data has").of(path));
+        return Err(Flaw::new(0, "it is larger than 4 GiB, the limit for npz files").of(path));
     }
     read_from(std::io::BufReader::new(file), length, wanted).map_err(|flaw| flaw.of(path))
 }
 
-/// Arrays of an archive of so many bytes.
+/// The arrays of an archive of `length` bytes whose names `wanted` accepts.
 pub fn read_from<R: std::io::Read + std::io::Seek>(
     reader: R,
     length: u64,
@@ -261,7 +261,7 @@ pub fn read_from<R: std::io::Read + std::io::Seek>(
     Ok(arrays)
 }
 
-/// An array to be written: a NumPy type such as `|u1`, its shape and the bytes of its values.
+/// An array to be written: its name, a NumPy type such as `|u1`, its shape and the bytes of its values.
 pub type Plain<'a> = (&'a str, &'a str, Vec<usize>, Vec<u8>);
 
 /// Writes arrays as an `.npz` file, atomically.
@@ -291,7 +291,7 @@ pub(crate) fn file_of(kind: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Texts as NumPy keeps them: characters of four bytes, all as wide as the longest.
+/// NumPy type and bytes of strings: four bytes per character, and all strings as wide as the longest.
 pub fn texts(words: &[String]) -> (String, Vec<u8>) {
     let longest = words.iter().map(|word| word.chars().count()).max().unwrap_or(0).max(1);
     let mut data = Vec::new();

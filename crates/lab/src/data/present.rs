@@ -1,4 +1,5 @@
-//! One image on its way to the network: augmented, normalised, encoded; or one recording: moved and played.
+//! Presents an image or a recording to the network. An image is augmented, normalised and encoded; a
+//! recording is moved and replayed.
 
 use super::augment::Motion;
 use super::{Augmentation, DataError, Dataset, Normaliser, Split, augment};
@@ -6,14 +7,14 @@ use leaklab_engine::encode::{Encoding, encode, recording};
 use leaklab_engine::noise::{Noise, NoiseSetting};
 use leaklab_engine::{Input, Isa, Shape};
 
-/// How the images of a data set are shown.
+/// How the images of a data set are presented.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Presentation {
     /// Size of an image.
     pub shape: Shape,
-    /// Whether recordings are shown, which are not normalised or encoded.
+    /// Whether these are recordings, which are not normalised or encoded.
     pub recorded: bool,
-    /// Crop and flip; [`Augmentation::NONE`] outside training.
+    /// Random crops, flips and shifts; [`Augmentation::NONE`] outside training.
     pub augmentation: Augmentation,
     /// Normalisation with its constants.
     pub normaliser: Normaliser,
@@ -23,7 +24,7 @@ pub struct Presentation {
     pub seed: u64,
 }
 
-/// Room for one image between the stages; any number of images can use it, one after the other.
+/// Buffers for one image between the stages; they can be used for any number of images in sequence.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
     pixels: Vec<u8>,
@@ -31,20 +32,20 @@ pub struct Scratch {
 }
 
 impl Presentation {
-    /// The same, encoded with an instruction set; the spikes are the same with each.
+    /// The same presentation, encoded with this instruction set; the spikes do not depend on it.
     pub fn with_isa(mut self, isa: Isa) -> Self {
         self.encoding.isa = isa;
         self
     }
 
-    /// A data set's images, normalised by `normaliser` and encoded, without augmentation.
+    /// A presentation of a data set's images, normalised by `normaliser` and encoded, without augmentation.
     pub fn new(dataset: &Dataset, normaliser: Normaliser, encoding: Encoding, seed: u64) -> Self {
         let (shape, recorded) = (dataset.shape, dataset.has_events());
         Presentation { shape, recorded, augmentation: Augmentation::NONE, normaliser, encoding, seed }
     }
 
-    /// The same under noise, or without where `noise` is `None`; a noise that these data cannot have is
-    /// refused.
+    /// The same presentation with noise, or without if `noise` is `None`. A noise that does not act on these
+    /// data is refused.
     pub fn noisy(self, noise: Option<NoiseSetting>) -> Result<Self, DataError> {
         if let Some(setting) = noise.filter(|setting| self.recorded && !setting.noise().acts_on_events()) {
             return Err(DataError::Request(refuse_noise(setting.noise())));
@@ -62,7 +63,8 @@ impl Presentation {
         &scratch.numbers
     }
 
-    /// Shows image or recording `index` of a split: a pure function of it, the presentation and the epoch.
+    /// Writes the input spikes of image or recording `index` of a split to `input`. They are a pure function
+    /// of the image, the presentation and the epoch.
     pub fn show(&self, split: &Split, index: usize, epoch: u32, scratch: &mut Scratch, input: &mut Input) {
         if let Some(recordings) = split.recordings() {
             let sample = split.sample(index);
@@ -78,12 +80,12 @@ impl Presentation {
     }
 }
 
-/// Why event data cannot have a noise.
+/// The message for a noise that does not act on event data.
 pub fn refuse_noise(noise: Noise) -> String {
     let known: Vec<&str> =
         Noise::ALL.into_iter().filter(|noise| noise.acts_on_events()).map(Noise::name).collect();
     format!(
-        "noise '{noise}' acts on what is encoded, and recordings of an event camera are not; theirs are {}",
+        "noise '{noise}' acts on what is encoded, and recordings of an event camera are not; use one of {}",
         known.join(", ")
     )
 }

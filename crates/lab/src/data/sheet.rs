@@ -1,8 +1,8 @@
-//! A contact sheet: images of every class as pixels and as the network sees them.
+//! A contact sheet: images of every class, as pixels and as the network sees them.
 //!
-//! Each image stands three times: its pixels, the spikes of one step, and their mean over all steps. Black is
-//! -1, grey 0 and white +1, per colour. One look at the second row tells what noise does at an instant, one
-//! at the third what is left of it over the window.
+//! Each image is drawn three times: its pixels, the spikes of one step, and the mean spikes over all steps.
+//! Black is -1, grey 0 and white +1, per colour. The second row shows what noise does in one step, the third
+//! row what remains of it when all steps are averaged.
 
 use super::present::Scratch;
 use super::{DataError, Dataset, Presentation, Split, lettering};
@@ -15,22 +15,23 @@ const GAP: u32 = 4;
 const PAPER: Rgb<u8> = Rgb([24, 26, 32]);
 const INK: Rgb<u8> = Rgb([235, 235, 235]);
 const FAINT: Rgb<u8> = Rgb([150, 155, 165]);
-/// Pictures in a line of the sheet.
+/// Cells in a line of the sheet.
 const COLUMNS: usize = 10;
 
-/// A sheet with its titles, and below them a cell for each image: its class, and pictures one below the other.
+/// A sheet with its titles, and below them a cell for each image, which has its class and one or more
+/// pictures below each other.
 pub(super) struct Grid {
     pub sheet: RgbImage,
-    /// Pixels of the sheet for a pixel of an image.
+    /// Side, in pixels of the sheet, of a pixel of an image.
     pub scale: u32,
-    /// From the top of one picture of a cell to that of the next.
+    /// Distance between the tops of two pictures of a cell.
     pub step: u32,
     cell: [u32; 2],
     top: u32,
 }
 
 impl Grid {
-    /// An empty sheet for so many images of so many pictures each.
+    /// An empty sheet for `images` images with `pictures` pictures each.
     pub fn new(shape: Shape, titles: &[String], images: usize, pictures: u32) -> Self {
         let scale = (96 / shape.width.max(shape.height)).max(1) as u32;
         let (width, step) = (shape.width as u32 * scale, shape.height as u32 * scale + GAP);
@@ -48,7 +49,7 @@ impl Grid {
         Grid { sheet, scale, step, cell, top }
     }
 
-    /// Writes the class of an image into its cell; gives where its first picture goes.
+    /// Writes the class of an image into its cell, and returns the place of its first picture.
     pub fn begin(&mut self, place: usize, class: &str) -> [u32; 2] {
         let x = MARGIN + (place % COLUMNS) as u32 * self.cell[0];
         let y = self.top + (place / COLUMNS) as u32 * self.cell[1];
@@ -58,7 +59,7 @@ impl Grid {
     }
 }
 
-/// Draws `per_class` images of each class of a split, the first ones in its order.
+/// Draws the first `per_class` images of each class of a split.
 pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_class: usize) -> RgbImage {
     let shape = dataset.shape;
     let chosen = choose(split, dataset.classes, per_class);
@@ -81,11 +82,11 @@ pub fn draw(dataset: &Dataset, split: &Split, presentation: &Presentation, per_c
 pub fn png(sheet: &RgbImage) -> Result<Vec<u8>, DataError> {
     let mut bytes = std::io::Cursor::new(Vec::new());
     let written = sheet.write_to(&mut bytes, image::ImageFormat::Png);
-    written.map_err(|error| DataError::Request(format!("the sheet cannot be made a PNG: {error}")))?;
+    written.map_err(|error| DataError::Request(format!("the sheet cannot be encoded as PNG: {error}")))?;
     Ok(bytes.into_inner())
 }
 
-/// The first `per_class` images of each class, class by class.
+/// The first `per_class` images of each class: first one image of every class, then the next of every class.
 pub(super) fn choose(split: &Split, classes: usize, per_class: usize) -> Vec<usize> {
     let mut of_class = vec![Vec::new(); classes];
     for index in 0..split.len() {
@@ -94,7 +95,6 @@ pub(super) fn choose(split: &Split, classes: usize, per_class: usize) -> Vec<usi
             members.push(index);
         }
     }
-    // Line by line one image of every class, where they fit.
     let rounds = (0..per_class).flat_map(|round| of_class.iter().filter_map(move |m| m.get(round)));
     rounds.copied().collect()
 }
@@ -121,7 +121,7 @@ pub(super) fn describe(setting: NoiseSetting) -> String {
     )
 }
 
-/// The values of the first step and the mean over all, `[channel][row][column]`.
+/// The values of the first step, and the mean over all steps, `[channel][row][column]`.
 fn pictures(input: &Input) -> [Vec<f32>; 2] {
     let (shape, steps) = (input.shape(), input.steps());
     let mut first = vec![0.0; shape.neurons()];
@@ -156,7 +156,7 @@ fn pictures(input: &Input) -> [Vec<f32>; 2] {
     [first, mean]
 }
 
-/// Paints values from -1 to 1, three channels in colour and any other number by the first.
+/// Paints values from -1 to 1; three channels are drawn in colour, otherwise the first channel in grey.
 fn paint(sheet: &mut RgbImage, x: u32, y: u32, values: &[f32], shape: Shape, scale: u32) {
     let byte = |value: f32| ((value + 1.0) * 127.5).round().clamp(0.0, 255.0) as u8;
     for pixel in 0..shape.pixels() {
@@ -202,14 +202,14 @@ mod tests {
         presentation.encoding = presentation.encoding.with_noise(Some(setting));
         let noisy = draw(&digits, &digits.test, &presentation, 2);
         assert_eq!(clean.dimensions(), noisy.dimensions());
-        // The first picture starts below two lines of title and one of label; its pixels are the digit's.
+        // The first picture starts below two lines of titles and one label, and shows the digit's pixels.
         let (x, y) = (MARGIN, MARGIN + 3 * (lettering::HEIGHT + GAP) + GAP);
         let first = choose(&digits.test, 10, 2)[0];
         for pixel in 0..64u32 {
             let at = clean.get_pixel(x + pixel % 8 * 12 + 5, y + pixel / 8 * 12 + 5).0;
             assert_eq!(at, [digits.test.image(first)[pixel as usize]; 3]);
         }
-        // One step of spikes is black, grey or white without noise, and has other greys with it.
+        // The spikes of one step are black, grey or white without noise; with noise there are other greys.
         let greys = |sheet: &RgbImage| {
             let step = (0..64u32).map(|p| sheet.get_pixel(x + p % 8 * 12, y + 100 + p / 8 * 12).0[0]);
             step.filter(|grey| ![0, 128, 255].contains(grey)).count()

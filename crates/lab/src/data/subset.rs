@@ -1,26 +1,27 @@
-//! Part of a data set, class-balanced and chosen by seed.
+//! Class-balanced parts of a data set, chosen by seed.
 
 use super::{Content, DataError, Dataset, Split};
 use leaklab_engine::philox::{Purpose, Stream, permutation};
 
-/// How many images to keep.
+/// How many images are used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
-    /// Training images; all where it is `None`.
+    /// Number of training images; all if `None`.
     pub train: Option<usize>,
-    /// Test images; all where it is `None`.
+    /// Number of test images; all if `None`.
     pub test: Option<usize>,
-    /// Share of the training images that is held out and takes the place of the test images; 0 for none.
+    /// Fraction of the training images that is held out and replaces the test images; 0 for none.
     pub validation: f32,
-    /// Which images: the same seed gives the same ones, and a smaller limit a part of a larger one.
+    /// Seed that selects the images. With the same seed, the images of a smaller limit are a subset of those
+    /// of a larger one.
     pub seed: u64,
 }
 
 impl Limits {
-    /// Keeps everything.
+    /// All images.
     pub const NONE: Limits = Limits { train: None, test: None, validation: 0.0, seed: 0 };
 
-    /// Leaves images out.
+    /// Reduces a data set to the selected images.
     pub fn apply(&self, dataset: &mut Dataset) -> Result<(), DataError> {
         let classes = dataset.classes;
         if self.validation > 0.0 {
@@ -33,7 +34,7 @@ impl Limits {
                 None => {}
                 Some(0) => {
                     return Err(DataError::Request(format!(
-                        "a {which} limit of 0 leaves no image; 1 is the least"
+                        "a {which} limit of 0 leaves no image; a number of 1 or more is expected"
                     )));
                 }
                 Some(limit) if limit >= split.len() => {}
@@ -44,7 +45,7 @@ impl Limits {
     }
 }
 
-/// Puts a share of the training images in place of the test images, which are then not looked at.
+/// Replaces the test images by a fraction of the training images; the test images are then not used.
 fn hold_out(dataset: &mut Dataset, share: f32, seed: u64) -> Result<(), DataError> {
     let train = &dataset.train;
     let held = (f64::from(share) * train.len() as f64).round() as usize;
@@ -60,19 +61,19 @@ fn hold_out(dataset: &mut Dataset, share: f32, seed: u64) -> Result<(), DataErro
     Ok(())
 }
 
-/// `limit` images, from every class as many, in their old order. The classes take turns, each in an order of
-/// its own; one that has no more is passed over.
+/// `limit` images, equally many of every class, in their original order. They are chosen from the classes in
+/// turn, in a random order within each class; a class without further images is skipped.
 pub(crate) fn balanced(split: &Split, classes: usize, limit: usize, seed: u64) -> Split {
     pick(split, &choose(split, classes, limit, seed))
 }
 
-/// Indices of a balanced part, ascending.
+/// Indices of a balanced subset, ascending.
 fn choose(split: &Split, classes: usize, limit: usize, seed: u64) -> Vec<usize> {
     let mut of_class = vec![Vec::new(); classes];
     split.labels.iter().enumerate().for_each(|(i, &label)| of_class[usize::from(label)].push(i));
     for (class, members) in of_class.iter_mut().enumerate() {
         let first = members.first().map_or(0, |&i| split.samples[i]);
-        // A split's first sample tells train from test, and the class is below 256.
+        // The top bit of a sample number distinguishes test from training images.
         let stream = Stream::new(seed, Purpose::Subset, class as u32, first >> 31);
         *members = permutation(stream, members.len()).into_iter().map(|i| members[i as usize]).collect();
     }
@@ -83,7 +84,7 @@ fn choose(split: &Split, classes: usize, limit: usize, seed: u64) -> Vec<usize> 
     chosen
 }
 
-/// The images of some indices.
+/// The images with these indices.
 fn pick(split: &Split, chosen: &[usize]) -> Split {
     let content = match &split.content {
         Content::Images(_) => Content::Images(chosen.iter().flat_map(|&i| split.image(i)).copied().collect()),

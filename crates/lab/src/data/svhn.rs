@@ -1,7 +1,8 @@
-//! `svhn`: street view house numbers, cropped digits, the official `train_32x32.mat` and `test_32x32.mat`.
+//! `svhn`: Street View House Numbers, cropped digits, from the official `train_32x32.mat` and
+//! `test_32x32.mat`.
 //!
-//! `X` is 32x32x3xN bytes and `y` Nx1 with 10 for the digit 0, which here is class 0. Loose record files as
-//! in [`super::cifar10`] are read too.
+//! `X` is 32x32x3xN bytes. `y` is Nx1, with 10 for the digit 0, which is class 0 here. Separate record files
+//! as in [`super::cifar10`] are read too.
 
 use super::matlab::{self, Array, Numbers};
 use super::{DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES, budget, cifar10};
@@ -9,10 +10,10 @@ use std::path::Path;
 
 const SIDE: usize = 32;
 const IMAGE: usize = 3 * SIDE * SIDE;
-/// The official files have at most 73,257 images.
+/// Limit for the number of images of a file; the official files have at most 73,257.
 const MOST: usize = 100_000;
 
-/// Loads SVHN from `folder`, or from `svhn` in there.
+/// Loads SVHN from `folder`, or from `svhn` in `folder`.
 pub(super) fn load(info: &Info, folder: &Path, _name: &str) -> Result<Dataset, DataError> {
     for place in [folder.join("svhn"), folder.to_owned()] {
         let files = ["train_32x32.mat", "test_32x32.mat"].map(|name| place.join(name));
@@ -39,7 +40,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Flaw> {
     let named = |name: &str| -> Result<&Array, Flaw> {
         arrays.iter().find(|array| array.name == name).ok_or_else(|| {
             let found: Vec<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
-            Flaw::new(bytes.len(), format!("no array '{name}' among those of the file: {found:?}"))
+            Flaw::new(bytes.len(), format!("there is no array '{name}'; the file has {found:?}"))
         })
     };
     let (x, y) = (named("X")?, named("y")?);
@@ -54,7 +55,8 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Flaw> {
         }
     };
     if y.data.len() != count {
-        return Err(Flaw::new(y.offset, format!("{} labels in y, but {count} images in X", y.data.len())));
+        let reason = format!("y has {} labels, but X has {count} images", y.data.len());
+        return Err(Flaw::new(y.offset, reason));
     }
     let mut labels = Vec::with_capacity(count);
     for i in 0..count {

@@ -1,4 +1,4 @@
-//! The table of data sets. To add one: write its file, declare it in `mod.rs`, add its row here.
+//! The table of data sets. To add one, write its file, declare it in `mod.rs` and add its row here.
 
 use super::binning::Binning;
 use super::{
@@ -8,10 +8,10 @@ use super::{
 use leaklab_engine::Shape;
 use std::path::{Path, PathBuf};
 
-/// A file of a data set's publisher.
+/// A file that the publisher of a data set offers for download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote {
-    /// Where it is kept, under the folder of data sets.
+    /// Its path in the folder of data sets.
     pub path: &'static str,
     /// The official address, then mirrors.
     pub addresses: &'static [&'static str],
@@ -19,55 +19,57 @@ pub struct Remote {
     pub sha256: &'static str,
     /// Its size in bytes.
     pub size: u64,
-    /// The folder its archive unpacks to; none if it is used as it is.
+    /// The folder that it is unpacked to, if it is an archive.
     pub unpacks_to: Option<&'static str>,
 }
 
 /// Where a data set comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// In the program.
+    /// Embedded in the program.
     Embedded,
     /// Files of its publisher.
     Files(&'static [Remote]),
     /// Files of its publisher that must be downloaded by hand.
     ByHand,
-    /// The user's own.
+    /// The user's own data.
     Own,
 }
 
-/// What is known of a data set before it is loaded.
+/// What is known about a data set before it is loaded.
 pub struct Info {
     /// Name in files and flags.
     pub name: &'static str,
-    /// One line for a reader.
+    /// One line of description.
     pub title: &'static str,
     /// Size of an image.
     pub shape: Shape,
     /// Names of the classes, in the order of their labels.
     pub class_names: &'static [&'static str],
-    /// Training images of the complete data set; 0 if that depends.
+    /// Number of training images of the complete data set; 0 if it depends on the user's files.
     pub train: usize,
-    /// Test images of the complete data set; 0 if that depends.
+    /// Number of test images of the complete data set; 0 if it depends on the user's files.
     pub test: usize,
     /// Terms of use.
     pub licence: &'static str,
-    /// Where it is described.
+    /// Address of its description.
     pub homepage: &'static str,
     /// Where it comes from.
     pub source: Source,
-    /// SHA-256 of what is loaded, train and test, as [`super::verify::digest`] takes it; empty if not known.
+    /// SHA-256 of the loaded training and test split, as computed by [`super::verify::digest`]; empty if not
+    /// known.
     pub content: [&'static str; 2],
-    /// Reads it.
+    /// The function that reads it.
     pub(super) load: Loader,
 }
 
-/// Reads a data set: given the row, the folder or file to look in, and the name as it was given.
+/// The function that reads a data set. Its arguments are the row, the folder or file to read, and the name as
+/// it was given.
 #[derive(Clone, Copy)]
 pub(super) enum Loader {
     /// Images.
     Images(fn(&Info, &Path, &str) -> Result<Dataset, DataError>),
-    /// Recordings of an event camera, which are cut into time steps as they are read.
+    /// Recordings of an event camera, which are divided into time steps as they are read.
     Events(fn(&Info, &Path, &str, &Binning) -> Result<Dataset, DataError>),
 }
 
@@ -95,7 +97,7 @@ pub const DATASETS: &[Info] = &[
     },
     Info {
         name: "cifar10",
-        title: "small colour photographs of ten kinds of things",
+        title: "small colour photographs of ten kinds of objects",
         shape: COLOUR,
         class_names: &[
             "airplane",
@@ -220,7 +222,7 @@ pub const DATASETS: &[Info] = &[
     },
     Info {
         name: "fashion-mnist",
-        title: "photographs of clothes in grey",
+        title: "grey-scale photographs of clothes",
         shape: GREY,
         class_names: &[
             "t-shirt",
@@ -314,7 +316,7 @@ pub const DATASETS: &[Info] = &[
     },
     Info {
         name: "digits-events",
-        title: "the embedded digits before a simulated moving event camera",
+        title: "the embedded digits, recorded by a simulated moving event camera",
         shape: Shape { channels: 2, height: 16, width: 16 },
         class_names: DIGITS,
         train: 1442,
@@ -327,7 +329,7 @@ pub const DATASETS: &[Info] = &[
     },
     Info {
         name: "n-mnist",
-        title: "digits of MNIST before a moving event camera",
+        title: "MNIST digits, recorded by a moving event camera",
         shape: Shape { channels: 2, height: 34, width: 34 },
         class_names: DIGITS,
         train: 60_000,
@@ -353,7 +355,7 @@ pub const DATASETS: &[Info] = &[
     },
 ];
 
-/// The row of a name; `image-folder:28x28` is an `image-folder` and `npz:wine` an `npz`.
+/// The row of a name; `image-folder:28x28` has the row of `image-folder`, and `npz:wine` that of `npz`.
 pub fn find(name: &str) -> Result<&'static Info, DataError> {
     let base = name.split_once(':').map_or(name, |(base, _)| base);
     let found = DATASETS.iter().find(|info| match info.source {
@@ -367,7 +369,7 @@ pub fn find(name: &str) -> Result<&'static Info, DataError> {
 }
 
 impl Info {
-    /// Whether it holds recordings of an event camera, and not images.
+    /// Whether it contains recordings of an event camera, and not images.
     pub fn has_events(&self) -> bool {
         match self.load {
             Loader::Images(_) => false,
@@ -375,7 +377,7 @@ impl Info {
         }
     }
 
-    /// Its files at their publisher; none if it has none.
+    /// The files that can be downloaded; empty if there are none.
     pub fn files(&self) -> &'static [Remote] {
         match self.source {
             Source::Files(files) => files,
@@ -383,11 +385,11 @@ impl Info {
         }
     }
 
-    /// The folder or first file that holds it, in the folder of data sets; none if it is not there.
+    /// Its folder or its archive in the folder of data sets; `None` if a file is missing.
     pub fn place(&self, folder: &Path) -> Option<PathBuf> {
         let files = self.files();
         let unpacked = |file: &Remote| folder.join(file.unpacks_to.unwrap_or(file.path));
-        // A gzip file may also be there decompressed.
+        // A gzip file may have been decompressed.
         let here = |file: &Remote| {
             unpacked(file).exists()
                 || folder.join(file.path).exists()
@@ -400,7 +402,7 @@ impl Info {
         })
     }
 
-    /// A data set of this row.
+    /// Makes the data set of this row.
     pub(super) fn dataset(&self, train: Split, test: Split) -> Dataset {
         Dataset {
             name: self.name.to_owned(),
@@ -412,7 +414,7 @@ impl Info {
         }
     }
 
-    /// That its files are not in a folder.
+    /// The error for files that were not found in a folder.
     pub(super) fn missing(&self, folder: &Path) -> DataError {
         DataError::Missing {
             name: self.name.to_owned(),

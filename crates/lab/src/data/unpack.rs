@@ -1,5 +1,5 @@
-//! Unpacking an archive that is not trusted: plain files and folders within the archive's own folder, or
-//! nothing.
+//! Unpacks an untrusted archive. It may contain only regular files and folders within its own folder;
+//! otherwise nothing is unpacked.
 
 use super::{DataError, archive};
 use leaklab_record::file;
@@ -7,10 +7,10 @@ use std::fs;
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// The most an archive may unpack to.
+/// Limit for the size of the unpacked archive.
 const LARGEST: u64 = 1 << 30;
 
-/// Unpacks the folder `inside` of a `.tar.gz` to `target`: all of it, or an error and nothing.
+/// Unpacks the folder `inside` of a `.tar.gz` to `target`. After an error, nothing is left there.
 pub fn unpack(archive: &Path, inside: &str, target: &Path) -> Result<(), DataError> {
     let mut partial = target.as_os_str().to_owned();
     partial.push(".partial");
@@ -56,7 +56,7 @@ fn unpack_into(archive: &Path, inside: &str, folder: &Path) -> Result<(), DataEr
             return fs::create_dir_all(&to).map_err(DataError::io(&to));
         }
         if below.as_os_str().is_empty() {
-            return Err(refuse(&path, "is a file where a folder should be"));
+            return Err(refuse(&path, "is a file where a folder is expected"));
         }
         if entry.size() > LARGEST {
             return Err(refuse(&path, "makes the archive unpack to more than 1 GiB"));

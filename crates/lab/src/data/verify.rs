@@ -1,7 +1,7 @@
-//! Whether a data set is the one everybody else has.
+//! Checks whether a data set is identical to the published one.
 //!
-//! What counts is what is loaded: the SHA-256 of every label and pixel is the same from an archive, its
-//! unpacked folder, or a recompressed copy.
+//! The loaded content counts: the SHA-256 of all labels and pixels is the same for an archive, its unpacked
+//! folder, and a recompressed copy.
 
 use super::{DataError, Dataset, Info, Limits, Split, load};
 use leaklab_record::file;
@@ -38,29 +38,29 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// What a check of a data set found.
+/// Result of one check of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What was checked.
     pub what: String,
     /// The value found.
     pub found: String,
-    /// The value it should have; none if it is not known.
+    /// The expected value; `None` if it is not known.
     pub expected: Option<String>,
 }
 
 impl Finding {
-    /// Whether the value is the right one, as far as that is known.
+    /// Whether the value is the expected one; true if no value is known.
     pub fn is_right(&self) -> bool {
         self.expected.as_ref().is_none_or(|expected| *expected == self.found)
     }
 }
 
-/// Loads a data set and compares it with what is published: numbers of images and contents, or the
-/// publisher's files where no digest of the contents is known.
+/// Loads a data set and compares the numbers of images and the contents with the published ones. If no digest
+/// of the contents is known, the publisher's files are compared.
 pub fn verify(info: &Info, name: &str, folder: &Path) -> Result<(Dataset, Vec<Finding>), DataError> {
     let mut findings = Vec::new();
-    // Where the contents' digest is known it decides: a file may have been compressed again.
+    // If the digest of the contents is known, files are not compared: they may have been recompressed.
     for remote in info.files().iter().filter(|_| info.content[0].is_empty()) {
         let name = Path::new(remote.path).file_name().unwrap_or_default();
         if let Some(path) =

@@ -1,8 +1,8 @@
-//! Zip archives, read entry by entry: NumPy's `.npz`, and data sets as their publishers pack them.
+//! Reads zip archives entry by entry: NumPy's `.npz` files, and data sets as their publishers pack them.
 //!
-//! The directory at the end of the file is read first, then only the entries that are asked for, so an archive
-//! of a gigabyte takes no more memory than its largest entry. Nothing in a file is believed before it is
-//! compared with the file's length, and every entry is taken from a byte budget.
+//! The directory at the end of the file is read first, then only the requested entries, so an archive of a
+//! gigabyte takes no more memory than its largest entry. Every length is compared with the length of the file
+//! before it is used, and every entry takes from a byte budget.
 
 use super::Flaw;
 use super::budget::Budget;
@@ -17,7 +17,7 @@ const END_BYTES: u64 = 22;
 const CENTRAL_BYTES: usize = 46;
 /// Bytes of a local header, without its name and extra fields.
 const LOCAL_BYTES: usize = 30;
-/// No deflate stream expands by more than this; a header that promises more is a lie.
+/// No deflate stream expands by more than this factor; a header that states more is false.
 const LARGEST_EXPANSION: u64 = 1032;
 
 /// One file of an archive, as the directory describes it.
@@ -25,7 +25,7 @@ const LARGEST_EXPANSION: u64 = 1032;
 pub struct Entry {
     /// Its path in the archive.
     pub name: String,
-    /// Where its local header stands in the archive.
+    /// Offset of its local header in the archive.
     pub offset: u64,
     method: u16,
     crc: u32,
@@ -34,7 +34,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Bytes when unpacked.
+    /// Unpacked size in bytes.
     pub fn size(&self) -> u64 {
         u64::from(self.size)
     }
@@ -98,14 +98,14 @@ impl<R: Read + Seek> Archive<R> {
         if entry.packed == u32::MAX || entry.size == u32::MAX {
             return Err(entry.flaw("files of 4 GiB and more are not supported"));
         }
-        let cut = || entry.flaw("its data is cut off");
+        let cut = || entry.flaw("its data is truncated");
         let (packed, size) = (u64::from(entry.packed), entry.size());
         if entry.offset + LOCAL_BYTES as u64 + packed > self.length {
             return Err(cut());
         }
         let header = bytes_at(&mut self.reader, entry.offset, LOCAL_BYTES).map_err(|e| entry.flaw(e))?;
         if u32_at(&header, 0) != LOCAL {
-            return Err(entry.flaw("its local header is not where the directory says"));
+            return Err(entry.flaw("its local header is not at the offset in the directory"));
         }
         let names = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
         let start = entry.offset + LOCAL_BYTES as u64 + names;
@@ -113,7 +113,7 @@ impl<R: Read + Seek> Archive<R> {
             return Err(cut());
         }
         if entry.method == 8 && size > packed.saturating_mul(LARGEST_EXPANSION) {
-            return Err(entry.flaw("its directory entry promises more than its data can hold"));
+            return Err(entry.flaw("its directory entry states a larger size than its data can have"));
         }
         budget.take(packed + size).map_err(|exceeded| entry.flaw(exceeded))?;
         let raw = bytes_at(&mut self.reader, start, packed as usize).map_err(|e| entry.flaw(e))?;
@@ -133,7 +133,7 @@ impl<R: Read + Seek> Archive<R> {
             }
         };
         if data.len() as u64 != size {
-            return Err(entry.flaw(format!("it holds {} bytes where {size} were promised", data.len())));
+            return Err(entry.flaw(format!("it has {} bytes, but the directory states {size}", data.len())));
         }
         let mut crc = flate2::Crc::new();
         crc.update(&data);
@@ -144,19 +144,19 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// The entries of a directory that stands at `offset` of its file.
+/// The entries of a directory at `offset` of its file.
 fn parse_directory(bytes: &[u8], offset: u64, count: u16) -> Result<Vec<Entry>, Flaw> {
     let mut entries = Vec::new();
     let mut at = 0;
     for _ in 0..count {
         let flaw = |reason: &str| Flaw { offset: offset + at as u64, reason: reason.to_owned() };
-        let head = bytes.get(at..at + CENTRAL_BYTES).ok_or_else(|| flaw("its zip directory is cut off"))?;
+        let head = bytes.get(at..at + CENTRAL_BYTES).ok_or_else(|| flaw("its zip directory is truncated"))?;
         if u32_at(head, 0) != CENTRAL {
             return Err(flaw("its zip directory is damaged"));
         }
         let [name, extra, comment] = [28, 30, 32].map(|field| usize::from(u16_at(head, field)));
         let text = bytes.get(at + CENTRAL_BYTES..at + CENTRAL_BYTES + name);
-        let text = text.ok_or_else(|| flaw("its zip directory is cut off"))?;
+        let text = text.ok_or_else(|| flaw("its zip directory is truncated"))?;
         let text = std::str::from_utf8(text).map_err(|_| flaw("an entry's name is not UTF-8"))?;
         entries.push(Entry {
             name: text.to_owned(),
@@ -171,12 +171,13 @@ fn parse_directory(bytes: &[u8], offset: u64, count: u16) -> Result<Vec<Entry>, 
     Ok(entries)
 }
 
-/// A budget that any small archive fits in, for tests.
+/// A budget for tests, large enough for any small archive.
 pub fn generous() -> Budget {
     Budget::of(64 << 20)
 }
 
-/// Packs files without compression. The bytes depend on the files alone: entries carry no time of writing.
+/// Packs files without compression. The bytes depend only on the files: entries do not contain the time of
+/// writing.
 pub fn pack(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
     let too_large = |_| "4 GiB and more cannot be written".to_owned();
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
@@ -184,7 +185,7 @@ pub fn pack(files: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
         let mut crc = flate2::Crc::new();
         crc.update(data);
         let size = u32::try_from(data.len()).map_err(too_large)?;
-        // Version 2.0, UTF-8 names, stored; 1980-01-01 00:00, the earliest time zip can say.
+        // Version 2.0, UTF-8 names, stored; 1980-01-01 00:00, the earliest time of the format.
         let mut fields: Vec<u8> = [20u16, 0x0800, 0, 0, 0x21].iter().flat_map(|n| n.to_le_bytes()).collect();
         fields.extend([crc.sum(), size, size].iter().flat_map(|n| n.to_le_bytes()));
         fields.extend([name.len() as u16, 0].iter().flat_map(|n| n.to_le_bytes()));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_cannot_point_at_the_same_bytes_for_ever() {
+    fn a_directory_cannot_refer_to_the_same_bytes_without_limit() {
         let files = vec![("one".to_owned(), vec![7; 1000])];
         let bytes = pack(&files).unwrap();
         let mut archive = Archive::open(Cursor::new(&bytes)).unwrap();

@@ -1,5 +1,4 @@
-//! The model card: what a stranger should know before using a network, with the figures of the run that
-//! trained it.
+//! The model card: what a user should know about a network, with the results of the run that trained it.
 
 use super::ExchangeError;
 use super::model::Config;
@@ -10,16 +9,16 @@ use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::tables::RobustnessSummaryRow;
 use std::fmt::Write;
 
-/// What a run measured of its network.
+/// Measurements of a network by its run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures {
-    /// The epoch that the weights are from, if it was recorded.
+    /// The metrics of the epoch of the weights, if they were recorded.
     pub epoch: Option<Epoch>,
     /// The run's seed.
     pub seed: Option<u64>,
     /// Robustness by noise, if the run was analysed.
     pub robustness: Vec<RobustnessSummaryRow>,
-    /// What was changed on the way here, a sentence each.
+    /// What was changed on import, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -34,7 +33,7 @@ impl Figures {
     }
 }
 
-/// The card's text.
+/// The text of the card.
 pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     let mut card = String::from("---\nlibrary_name: leaklab\npipeline_tag: image-classification\n");
     if let Some(dataset) = &config.dataset {
@@ -50,9 +49,9 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     };
     let _ = write!(
         card,
-        "# `{}`\n\nA spiking network of {neuron}, threshold {}, {} weights, no biases. Hidden layers pass binary \
-         spikes; each 2x2 pool is a neuron that fires above 0.75; the output integrates and never fires, and its \
-         potential after the last step is the prediction.\n\n",
+        "# `{}`\n\nA spiking network of {neuron}, threshold {}, {} weights, no biases. Hidden layers pass \
+         binary spikes; each 2x2 pool is a neuron that fires above 0.75; the output integrates and never \
+         fires, and its potential after the last step is the prediction.\n\n",
         config.network,
         config.v_th,
         network.weights.len()
@@ -88,7 +87,8 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     }
     if !figures.robustness.is_empty() {
         card.push_str(
-            "\n## Under noise\n\nMean accuracy over severities 1 to 8.\n\n| noise | scenario | accuracy |\n| --- | --- | --- |\n",
+            "\n## Under noise\n\nMean accuracy over severities 1 to 8.\n\n| noise | scenario | accuracy |\n\
+             | --- | --- | --- |\n",
         );
         for row in &figures.robustness {
             let _ = writeln!(card, "| {} | {} | {:.2} % |", row.noise, row.scenario, 100.0 * row.robustness);
@@ -101,8 +101,8 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
         }
     }
     card.push_str(
-        "\n## Use\n\n```python\nimport leaklab\n\nnetwork = leaklab.Network.load(\".\")\nout = network.forward(spikes)  \
-         # float32 [T, N, C, H, W]\nout.prediction.argmax(axis=1)\n```\n",
+        "\n## Use\n\n```python\nimport leaklab\n\nnetwork = leaklab.Network.load(\".\")\n\
+         out = network.forward(spikes)  # float32 [T, N, C, H, W]\nout.prediction.argmax(axis=1)\n```\n",
     );
     card
 }
@@ -112,7 +112,7 @@ fn epoch_figures(card: &mut String, epoch: &Epoch, seed: Option<u64>) {
     if let Some(seed) = seed {
         let _ = write!(card, ", seed {seed}");
     }
-    card.push_str(", on the test set unless said otherwise.\n\n| figure | value |\n| --- | --- |\n");
+    card.push_str(", on the test set unless stated otherwise.\n\n| figure | value |\n| --- | --- |\n");
     let percent = |x: Option<f64>| x.map(|x| format!("{:.2} %", 100.0 * x));
     let plain = |x: Option<f64>| x.map(|x| format!("{x:.4}"));
     for (name, value) in [
@@ -128,7 +128,10 @@ fn epoch_figures(card: &mut String, epoch: &Epoch, seed: Option<u64>) {
         }
     }
     if !epoch.layers.is_empty() {
-        card.push_str("\n| layer | kind | spike_rate | synops | weighted_input_norm |\n| --- | --- | --- | --- | --- |\n");
+        card.push_str(
+            "\n| layer | kind | spike_rate | synops | weighted_input_norm |\n\
+             | --- | --- | --- | --- | --- |\n",
+        );
         for layer in &epoch.layers {
             let cell = |text: Option<String>| text.unwrap_or_default();
             let _ = writeln!(

@@ -1,11 +1,11 @@
-//! A network as a NIR graph.
+//! Exports a network as a NIR graph.
 //!
-//! NIR speaks of differential equations, LeakLab of steps; a step `dt` joins them. Forward Euler of NIR's
-//! LIF, `tau v' = -v + r I`, is `v <- (1 - dt/tau) v + (r dt/tau) I`, so `tau = dt/(1 - lambda)` and
-//! `r = tau/dt` give `v <- lambda v + I` and then the threshold test: LeakLab's own neuron, which decays after
-//! the test instead of before the next input. The output layer is the same integrator without a threshold
-//! (`LI`, or `I` without leak). NIR cannot say that it is divided by T after the last step; the class is the
-//! same.
+//! NIR uses differential equations and LeakLab uses steps; the length of a step, `dt`, relates them. The
+//! forward Euler method turns NIR's LIF, `tau v' = -v + r I`, into `v <- (1 - dt/tau) v + (r dt/tau) I`. With
+//! `tau = dt/(1 - lambda)` and `r = tau/dt` this is `v <- lambda v + I`, followed by the threshold test. This
+//! is LeakLab's neuron, except that LeakLab's decays after the test instead of before the next input. The
+//! output layer is the same integrator without a threshold (`LI`, or `I` without leak). NIR cannot express
+//! that its potential is divided by T after the last step; the predicted class is the same.
 
 use super::ExchangeError;
 use super::nir::{Array, Graph, Node, Padding};
@@ -13,18 +13,18 @@ use super::target::ExportOptions;
 use leaklab_engine::neuron::nir::{NO_LEAK, constants};
 use leaklab_engine::{Layer, LayerKind, Network, Shape, Tau};
 
-/// Threshold of a pool neuron on the mean of its four inputs: it fires above this.
+/// Threshold of a pool neuron on the mean of its four inputs: it fires above this value.
 pub const POOL_THRESHOLD: f64 = 0.75;
-/// The potential at which it surely fires: potentials are quarters.
+/// The smallest potential at which it fires: potentials are multiples of a quarter.
 pub const POOL_FIRES: f64 = 1.0;
 /// The threshold that is written. No potential lies between 0.75 and 1, so every threshold between them gives
-/// the same spikes. This one gives them in tools that fire *at* the threshold too.
+/// the same spikes. With this value, tools that fire *at* the threshold give the same spikes too.
 const POOL_WRITTEN: f64 = 0.875;
 /// The step that most tools assume.
 pub const DT: f64 = 1e-4;
 
 /// The network as a graph: `input`, then for every layer its weights or pool and its neuron (`conv1`,
-/// `conv1_lif`), `flatten` before the first fully connected layer, `output`.
+/// `conv1_lif`), with `flatten` before the first fully connected layer, and then `output`.
 pub fn export(network: &Network, options: &ExportOptions) -> Result<Graph, ExchangeError> {
     for (name, value) in [("dt", options.dt), ("the r of IF nodes", options.if_r)] {
         if !(value as f32).is_normal() || value <= 0.0 {
@@ -69,13 +69,13 @@ fn dimensions(shape: Shape) -> Vec<usize> {
     vec![shape.channels, shape.height, shape.width]
 }
 
-/// All three dimensions as one, counted from the last: so a tool that counts the batch as a dimension, as torch
-/// does, and one that does not, as NIR says, mean the same.
+/// Flattens all three dimensions, which are counted from the last. The meaning is then the same for tools
+/// that count the batch as a dimension, as torch does, and for tools that do not, as NIR specifies.
 fn flatten(input: Shape) -> Node {
     Node::Flatten { input_type: Some(dimensions(input)), start_dim: -3, end_dim: -1 }
 }
 
-/// What brings a layer its input: its weights, times `factor`, or its pool.
+/// The node before a layer's neurons: its weights, multiplied by `factor`, or its pool.
 fn connection(network: &Network, layer: &Layer, factor: f64, options: &ExportOptions) -> Node {
     let weight = || {
         let index = layer.parameter.expect("every layer but a pool has weights");
@@ -101,7 +101,7 @@ fn connection(network: &Network, layer: &Layer, factor: f64, options: &ExportOpt
     }
 }
 
-/// A graph that grows at its end.
+/// A graph that is a chain; nodes are appended at its end.
 #[derive(Default)]
 struct Chain {
     graph: Graph,
@@ -121,12 +121,12 @@ impl Chain {
     }
 }
 
-/// One layer's neurons; NIR wants every parameter in the layer's full shape.
+/// The neurons of one layer; NIR requires every parameter in the full shape of the layer.
 struct Membrane<'a> {
     shape: Vec<usize>,
-    /// `tau` in NIR's seconds and `r`.
+    /// `tau` in NIR's seconds, and `r`.
     leak: Option<(f64, f64)>,
-    /// Whether it integrates the readout or spikes.
+    /// Whether it is the integrating readout and not a spiking layer.
     readout: bool,
     options: &'a ExportOptions,
 }
@@ -149,7 +149,7 @@ impl<'a> Membrane<'a> {
         Array::full(&self.shape, value)
     }
 
-    /// What the weights before it are multiplied by, so that it needs no `r`.
+    /// Factor of the weights before it, if `r` is folded into them.
     fn weight_factor(&self) -> f64 {
         match self.leak {
             Some((_, r)) if self.options.fold_r && !self.readout => r,
@@ -183,8 +183,8 @@ impl<'a> Membrane<'a> {
 fn nir_constants(tau: Tau, dt: f64) -> Result<(f64, f64), ExchangeError> {
     constants(tau.steps(), dt).ok_or_else(|| {
         ExchangeError::Inexpressible(format!(
-            "tau = {tau} steps: dt/(1 - lambda) in float32 does not give this decay back; NIR can hold tau from about \
-             0.07 to 1e12 steps, or inf"
+            "tau = {tau} steps: float32 cannot represent dt/(1 - lambda) accurately enough for this decay; \
+             NIR can express tau from about 0.07 to 1e12 steps, or inf"
         ))
     })
 }

@@ -1,17 +1,17 @@
-//! HDF5 as a tree of named values, which is all that NIR needs of it: the only file that knows `hdf5-pure`.
+//! HDF5 as a tree of named values, which is all that NIR needs. Only this file uses `hdf5-pure`.
 //!
-//! A reader of strangers' files must not trust their sizes: everything that is read is taken from one budget
-//! of bytes, and a file of links in circles ends at a fixed depth and count.
+//! Files are untrusted: everything that is read takes from one budget of bytes, and reading a file with
+//! circular links ends at a fixed depth and number of objects.
 
 use crate::data::budget::Budget;
 use hdf5_pure::{DType, Dataset, File, FileBuilder, Group, GroupBuilder, VlenStringReadOptions};
 use std::collections::BTreeMap;
 
-/// Deeper trees than this are circles of links.
+/// Limit for the depth of the tree; a deeper tree has circular links.
 const DEEPEST: usize = 16;
-/// A file with more objects than this is not a network.
+/// Limit for the number of objects of a file; networks have fewer.
 const MOST_OBJECTS: usize = 1 << 16;
-/// The most bytes of text in one dataset: names of nodes.
+/// Limit for the bytes of text in one dataset, which has names of nodes.
 const LARGEST_TEXT: usize = 1 << 26;
 
 /// One dataset.
@@ -21,9 +21,9 @@ pub enum Value {
     Float(Vec<usize>, Vec<f64>),
     /// Whole numbers; written as int64.
     Integer(Vec<usize>, Vec<i64>),
-    /// Texts; written as variable-length UTF-8.
+    /// Strings; written as variable-length UTF-8.
     Text(Vec<usize>, Vec<String>),
-    /// A type that no NIR field has, by name.
+    /// Name of a type that no NIR field has.
     Other(String),
 }
 
@@ -37,7 +37,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Adds a scalar text.
+    /// Adds a scalar string.
     pub fn text(&mut self, name: &str, text: &str) {
         self.values.insert(name.into(), Value::Text(vec![], vec![text.into()]));
     }
@@ -47,20 +47,20 @@ impl Folder {
         self.values.insert(name.into(), Value::Integer(vec![], vec![value]));
     }
 
-    /// Adds a row of whole numbers.
+    /// Adds a list of whole numbers.
     pub fn integers(&mut self, name: &str, values: Vec<i64>) {
         self.values.insert(name.into(), Value::Integer(vec![values.len()], values));
     }
 }
 
-/// Reads a file's whole tree; the error is one clause about what is wrong and where.
+/// Reads the whole tree of a file; the error is one clause that states what is wrong and where.
 pub fn read(bytes: Vec<u8>) -> Result<Folder, String> {
     let mut walk = Walk { objects: MOST_OBJECTS, budget: Budget::of_weights(bytes.len()) };
     let file = File::from_bytes(bytes).map_err(|e| e.to_string())?;
     walk.folder(&file.root(), "", DEEPEST)
 }
 
-/// What may still be read of a file.
+/// How much of a file may still be read.
 struct Walk {
     objects: usize,
     budget: Budget,
@@ -74,7 +74,7 @@ impl Walk {
 
     fn folder(&mut self, group: &Group, path: &str, depth: usize) -> Result<Folder, String> {
         let at = |e: hdf5_pure::Error| format!("group {path}/: {e}");
-        let depth = depth.checked_sub(1).ok_or_else(|| format!("group {path}/ lies too deep"))?;
+        let depth = depth.checked_sub(1).ok_or_else(|| format!("group {path}/ is nested too deeply"))?;
         let mut folder = Folder::default();
         for name in group.datasets().map_err(at)? {
             let path = format!("{path}/{name}");
@@ -98,10 +98,10 @@ impl Walk {
         let shape = dataset.shape().map_err(text)?;
         let count = shape.iter().try_fold(1u64, |product, &n| product.checked_mul(n));
         let width = dataset.element_size().map_err(text)?.max(1);
-        // A chunk may be declared larger than the dataset, and is decompressed whole.
+        // A chunk may be larger than the dataset, and is decompressed completely.
         let chunk = dataset.chunk_shape().map_err(text)?.unwrap_or_default();
         let chunk = chunk.iter().try_fold(width, |product, &n| product.checked_mul(n));
-        // As it stands in the file, and as eight bytes a value.
+        // The values as in the file, and with eight bytes each.
         let size = count.and_then(|n| n.checked_mul(width + 8)).and_then(|size| size.checked_add(chunk?));
         self.budget
             .take(size.unwrap_or(u64::MAX))
@@ -133,7 +133,11 @@ impl Walk {
             Value::Text(_, values) => values.len(),
             Value::Other(_) => count,
         };
-        if found == count { Ok(value) } else { Err(format!("{found} values where its shape needs {count}")) }
+        if found == count {
+            Ok(value)
+        } else {
+            Err(format!("it has {found} values; its shape needs {count}"))
+        }
     }
 }
 
@@ -168,7 +172,7 @@ fn stage(dataset: &mut hdf5_pure::DatasetBuilder, value: &Value) {
         Value::Float(shape, values) => {
             let values: Vec<f32> = values.iter().map(|&x| x as f32).collect();
             dataset.with_f32_data(&values).with_shape(&dimensions(shape));
-            // Neuron parameters are one number repeated over a layer's shape; compressed, they cost nothing.
+            // Neuron parameters are one number repeated for every neuron of a layer, and compress well.
             if !shape.is_empty() && !values.is_empty() {
                 dataset.with_deflate(4);
             }

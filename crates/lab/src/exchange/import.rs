@@ -1,9 +1,9 @@
-//! A NIR graph as a network, if it is one of ours in all but name.
+//! Imports a NIR graph as a network, if it is equivalent to one of LeakLab's networks.
 //!
 //! The graph must be a chain of LeakLab's layers: a convolution or matrix followed by a neuron, a pool
 //! followed by its neuron, and a matrix followed by an integrator at the end. Gains (`r dt/tau`) and
 //! thresholds that differ from layer to layer are folded into the weights, which changes no spike. Anything
-//! else is refused with the node's name.
+//! else is refused with a message that names the node.
 
 mod chain;
 mod layers;
@@ -14,14 +14,14 @@ use super::nir::Graph;
 use layers::Reader;
 use leaklab_engine::{Architecture, Network};
 
-/// What a graph does not say about itself.
+/// What is needed for the import and is not stated in a graph.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImportOptions {
-    /// Length of a step in NIR's seconds; 1e-4 if not given, but then every gain must come out as 1.
+    /// Length of a step in NIR's seconds; 1e-4 if not given, but then every gain must be 1.
     pub dt: Option<f64>,
-    /// The `r` of `IF` and `I` nodes that adds an input to the potential as it is.
+    /// The `r` of `IF` and `I` nodes that means a gain of 1.
     pub if_r: f64,
-    /// Put LeakLab's integrating output where a graph ends in a matrix.
+    /// Add LeakLab's integrating output if a graph ends in a matrix.
     pub integrate_output: bool,
 }
 
@@ -31,16 +31,16 @@ impl Default for ImportOptions {
     }
 }
 
-/// A network that came in.
+/// An imported network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The network.
     pub network: Network,
-    /// What had to be changed to make it one, a sentence each; empty if nothing.
+    /// What had to be changed, one sentence each; empty if nothing was changed.
     pub notes: Vec<String>,
 }
 
-/// Maps a graph onto a network, or names the node that has no counterpart.
+/// Converts a graph to a network. The error names the node that has no counterpart.
 pub fn import(graph: &Graph, options: &ImportOptions) -> Result<Imported, ExchangeError> {
     let mut reader = Reader::new(options, chain::chain(graph)?)?;
     while !reader.layer()? {}

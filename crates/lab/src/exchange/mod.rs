@@ -1,9 +1,8 @@
-//! Networks on their way out of LeakLab and into it: NIR graphs for other simulators and neuromorphic
-//! hardware, safetensors with a model card for model hubs, npz for NumPy.
+//! Export and import of networks: NIR graphs for other simulators and neuromorphic hardware, safetensors with
+//! a model card for model hubs, and npz for NumPy.
 //!
-//! Nothing is guessed on the way: what a format cannot express, or what LeakLab has no layer for, is an error
-//! that names the node and the reason. Files come from strangers, so every reader returns an error on any
-//! bytes.
+//! Nothing is guessed: if a format cannot express a network, or LeakLab has no layer for a node, the error
+//! names the node and the reason. Files are untrusted, so readers return an error for any invalid bytes.
 
 mod card;
 mod export;
@@ -34,14 +33,14 @@ pub enum ExchangeError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The file's bytes are not what its format asks for.
+    /// The bytes of the file do not follow its format.
     #[error("{}: not a readable {format} file: {reason}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The format it should have.
+        /// The expected format.
         format: &'static str,
-        /// What is wrong, with its place in the file.
+        /// What is wrong, and where in the file.
         reason: String,
     },
     /// The run cannot be used.
@@ -50,10 +49,10 @@ pub enum ExchangeError {
     /// A table of the run cannot be read.
     #[error(transparent)]
     Table(#[from] leaklab_record::TableError),
-    /// The format cannot say what the network is.
+    /// The format cannot express the network.
     #[error("NIR cannot express this network: {0}")]
     Inexpressible(String),
-    /// A graph is not one of LeakLab's networks.
+    /// A graph has no equivalent network in LeakLab.
     #[error("{0}")]
     Unmapped(String),
 }
@@ -64,7 +63,7 @@ impl ExchangeError {
     }
 }
 
-/// Number of values of an array of this shape, if it can be counted at all.
+/// Number of values of an array of this shape; `None` if it does not fit into `usize`.
 fn elements(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n))
 }

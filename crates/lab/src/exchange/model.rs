@@ -1,5 +1,5 @@
-//! A network on its own, without the run that trained it: a folder of `model.safetensors`, `config.json` and
-//! a model card, in the layout of model hubs.
+//! A network without the run that trained it: a folder with `model.safetensors`, `config.json` and a model
+//! card, in the layout of model hubs.
 
 use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Version of `config.json`, raised when a reader of the old one would misread the new one.
+/// Version of `config.json`, incremented when a reader of the old version would misread the new one.
 pub const FORMAT: u32 = 1;
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.safetensors";
 const CARD: &str = "README.md";
 const NAME: &str = "leaklab";
 
-/// `config.json`: what the weights need to become a network, and what the network expects to be shown.
+/// `config.json`: what is needed to make a network from the weights, and the input that the network expects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The format of the writer.
+    /// Version of the format.
     pub format: u32,
     /// Always `leaklab`.
     pub model_type: String,
@@ -37,7 +37,7 @@ pub struct Config {
     pub readout_tau: Option<String>,
     /// Threshold.
     pub v_th: f32,
-    /// Steps per image that it was trained with.
+    /// Steps per image in training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_steps: Option<usize>,
     /// Data set that it was trained on.
@@ -46,14 +46,15 @@ pub struct Config {
     /// How pixels became numbers in [-1, 1].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalise: Option<String>,
-    /// How these became spikes.
+    /// How these numbers became spikes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<String>,
-    /// Microseconds of a time step of a recording; equal parts of each recording if not set.
+    /// Length of a time step of recordings in microseconds; if not set, each recording was divided into equal
+    /// steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_us: Option<u64>,
-    /// Squares of so many pixels a side of an event camera became one pixel. Models of recordings have it,
-    /// and no `normalise` and `encoder`.
+    /// Side, in pixels, of the squares of an event camera that were merged into one pixel. Models of
+    /// recordings have it, and have no `normalise` and `encoder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downsample: Option<usize>,
 }
@@ -74,16 +75,16 @@ impl Config {
 pub struct Model {
     /// The network.
     pub network: Network,
-    /// What `config.json` says of it.
+    /// The content of `config.json`.
     pub config: Config,
-    /// What the model card says of it.
+    /// The measurements in the model card.
     pub figures: Figures,
-    /// What the user must be told, such as that a damaged checkpoint was passed over.
+    /// A message for the user, such as that a damaged checkpoint was skipped.
     pub notice: Option<String>,
 }
 
 impl Model {
-    /// A network of which nothing more is known.
+    /// A model of a network about which nothing more is known.
     pub fn bare(network: Network) -> Self {
         let config = Config {
             format: FORMAT,
@@ -108,7 +109,7 @@ impl Model {
         Model { network, config, figures: Figures::default(), notice: None }
     }
 
-    /// The network of a run folder, or of a folder that [`Model::write`] made.
+    /// The network of a run folder, or of a folder written by [`Model::write`].
     pub fn open(path: &Path, weights: Weights) -> Result<Self, ExchangeError> {
         if path.join(CONFIG).is_file() {
             return Self::read(path);
@@ -135,11 +136,11 @@ impl Model {
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
         match value.get("model_type").and_then(serde_json::Value::as_str) {
             Some(NAME) => {}
-            other => return Err(malformed(format!("model_type is {other:?}, \"{NAME}\" is expected"))),
+            other => return Err(malformed(format!("model_type is {other:?}; \"{NAME}\" is expected"))),
         }
         let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if found != u64::from(FORMAT) {
-            return Err(malformed(format!("format {found}, this program reads {FORMAT}")));
+            return Err(malformed(format!("it has format {found}; this program reads format {FORMAT}")));
         }
         let config: Config = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         let architecture = Architecture::parse(&config.network).map_err(|e| malformed(e.to_string()))?;
@@ -157,7 +158,7 @@ impl Model {
     /// Writes the folder: weights, `config.json` and the card.
     pub fn write(&self, folder: &Path) -> Result<(), ExchangeError> {
         std::fs::create_dir_all(folder).map_err(RecordError::io(folder, "cannot be written"))?;
-        // One entry only: the library writes a hash map, whose order would differ from process to process.
+        // Only one entry, since the library writes a hash map, whose order differs between processes.
         let metadata = safetensors::Metadata::from([("format".into(), "pt".into())]);
         safetensors::write(&folder.join(WEIGHTS), &self.tensors(), &metadata)?;
         let mut text = serde_json::to_string_pretty(&self.config).expect("a configuration has a JSON form");

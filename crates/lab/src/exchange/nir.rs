@@ -1,9 +1,10 @@
-//! A NIR graph (Neuromorphic Intermediate Representation), and its file as Python's `nir` 1.0.8 lays it out:
-//! `/version`, and under `/node` the graph's `type`, `edges` and `nodes`, each node a group of datasets.
+//! A graph of NIR (Neuromorphic Intermediate Representation), and its file in the layout of Python's `nir`
+//! 1.0.8: `/version`, and under `/node` the graph's `type`, `edges` and `nodes`, each node a group of
+//! datasets.
 //!
-//! `nir` passes a node's datasets to its constructor by name, so a file may hold no dataset beyond those
-//! here. Node types that LeakLab has no use for are kept by name, so that an import can say which node it
-//! cannot map.
+//! `nir` passes the datasets of a node to its constructor by name, so a file must not contain any other
+//! datasets. Of node types that LeakLab does not use, only the name is stored, so that an import can name the
+//! node without a counterpart.
 
 use super::ExchangeError;
 use super::hdf5::{self, Folder, Value};
@@ -12,7 +13,7 @@ use leaklab_record::{RecordError, atomic};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The version of `nir` whose layout is written.
+/// The version of `nir` whose layout is used.
 pub const VERSION: &str = "1.0.8";
 
 /// A parameter: its shape and row-major values. NIR's arrays are float32 or float64; LeakLab writes float32.
@@ -25,12 +26,12 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of one value repeated.
+    /// An array in which all values are equal.
     pub fn full(shape: &[usize], value: f64) -> Self {
         Array { shape: shape.to_vec(), values: vec![value; shape.iter().product()] }
     }
 
-    /// The value all elements share, if they do and there are any.
+    /// The value of all elements, if they are equal and there is at least one.
     pub fn uniform(&self) -> Option<f64> {
         let first = *self.values.first()?;
         self.values.iter().all(|&x| x == first).then_some(first)
@@ -42,26 +43,26 @@ impl Array {
 pub enum Padding {
     /// Rows and columns added on each side.
     Size([usize; 2]),
-    /// `same` or `valid`, in words.
+    /// The word `same` or `valid`.
     Word(String),
 }
 
 /// One node of a graph. Shapes have no batch dimension.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
-    /// Where data enters.
+    /// The input of the graph.
     Input {
         /// Shape of the data.
         shape: Vec<usize>,
     },
-    /// Where data leaves.
+    /// The output of the graph.
     Output {
         /// Shape of the data.
         shape: Vec<usize>,
     },
     /// A two-dimensional convolution (cross-correlation) with bias.
     Conv2d {
-        /// Height and width of the input, if the writer knew them.
+        /// Height and width of the input, if stated.
         input_shape: Option<[usize; 2]>,
         /// `[out, in, height, width]`.
         weight: Array,
@@ -90,7 +91,7 @@ pub enum Node {
     },
     /// Pooling over rectangles.
     Pool2d {
-        /// The mean of a rectangle, or else its sum.
+        /// Whether the mean of a rectangle is taken, and not its sum.
         average: bool,
         /// Height and width of a rectangle.
         kernel_size: [usize; 2],
@@ -99,16 +100,16 @@ pub enum Node {
         /// Zeros around the input.
         padding: [usize; 2],
     },
-    /// Dimensions `start_dim..=end_dim` as one.
+    /// Merges the dimensions `start_dim..=end_dim` into one.
     Flatten {
-        /// Shape of the input, if the writer knew it.
+        /// Shape of the input, if stated.
         input_type: Option<Vec<usize>>,
         /// First dimension.
         start_dim: i64,
         /// Last dimension, counted from the end if negative.
         end_dim: i64,
     },
-    /// Integrate and fire: `v' = r I`, a spike and `v = v_reset` where `v > v_threshold`.
+    /// Integrate and fire: `v' = r I`; if `v > v_threshold`, a spike and `v = v_reset`.
     If {
         /// Resistance.
         r: Array,
@@ -117,8 +118,8 @@ pub enum Node {
         /// Potential after a spike.
         v_reset: Array,
     },
-    /// Leaky integrate and fire: `tau v' = v_leak - v + r I`, a spike and `v = v_reset` where `v >
-    /// v_threshold`.
+    /// Leaky integrate and fire: `tau v' = v_leak - v + r I`; if `v > v_threshold`, a spike and
+    /// `v = v_reset`.
     Lif {
         /// Time constant.
         tau: Array,
@@ -145,7 +146,7 @@ pub enum Node {
         /// Resistance.
         r: Array,
     },
-    /// A node of a type that LeakLab does not read, by its type's name.
+    /// The type of a node that LeakLab does not read.
     Other(String),
 }
 
@@ -175,7 +176,7 @@ impl Node {
 pub struct Graph {
     /// The nodes.
     pub nodes: BTreeMap<String, Node>,
-    /// The edges, from and to.
+    /// The edges, as (from, to).
     pub edges: Vec<(String, String)>,
 }
 
@@ -185,16 +186,16 @@ pub fn read(path: &Path) -> Result<Graph, ExchangeError> {
     parse(bytes).map_err(|reason| ExchangeError::malformed(path, "NIR", reason))
 }
 
-/// Writes a graph atomically, as Python's `nir` 1.0.8 reads it.
+/// Writes a graph atomically, in the layout of Python's `nir` 1.0.8.
 pub fn write(path: &Path, graph: &Graph) -> Result<(), ExchangeError> {
     let bytes = to_bytes(graph).map_err(|reason| ExchangeError::malformed(path, "NIR", reason))?;
     atomic::write(path, &bytes).map_err(RecordError::io(path, "cannot be written"))?;
     Ok(())
 }
 
-/// The graph in a file's bytes; the error is one clause about what is wrong and where.
+/// The graph in the bytes of a file; the error is one clause that states what is wrong and where.
 pub fn parse(bytes: Vec<u8>) -> Result<Graph, String> {
-    // Names in a damaged file may hold anything; an error stays one printable line.
+    // Names in a damaged file may contain any character; the error must be one printable line.
     from_bytes(bytes).map_err(|reason| reason.replace(char::is_control, "?"))
 }
 
@@ -203,7 +204,7 @@ fn from_bytes(bytes: Vec<u8>) -> Result<Graph, String> {
     let graph = root.folders.get("node").ok_or("it has no group 'node'")?;
     let kind = Fields { folder: graph, name: "node" }.text("type")?;
     if kind != "NIRGraph" {
-        return Err(format!("its top node is a {kind}, a NIRGraph is expected"));
+        return Err(format!("its top node is a {kind}; a NIRGraph is expected"));
     }
     let nodes = graph.folders.get("nodes").ok_or("it has no group 'node/nodes'")?;
     let nodes = nodes
@@ -232,7 +233,7 @@ impl Fields<'_> {
         match self.folder.values.get(field) {
             None => format!("node '{}' has no '{field}'", self.name),
             Some(Value::Other(kind)) => {
-                format!("node '{}': '{field}' is {kind}, {expected} expected", self.name)
+                format!("node '{}': '{field}' has type {kind}, not {expected}", self.name)
             }
             Some(_) => format!("node '{}': '{field}' is not {expected}", self.name),
         }
@@ -241,7 +242,7 @@ impl Fields<'_> {
     fn text(&self, field: &str) -> Result<String, String> {
         match self.folder.values.get(field) {
             Some(Value::Text(_, values)) if values.len() == 1 => Ok(values[0].clone()),
-            _ => Err(self.wrong(field, "a text")),
+            _ => Err(self.wrong(field, "a string")),
         }
     }
 
@@ -252,12 +253,12 @@ impl Fields<'_> {
             _ => return Err(self.wrong(field, "an array of numbers")),
         };
         if values.iter().any(|x| !x.is_finite()) {
-            return Err(format!("node '{}': '{field}' holds a number that is not finite", self.name));
+            return Err(format!("node '{}': '{field}' contains a number that is not finite", self.name));
         }
         Ok(Array { shape: shape.clone(), values })
     }
 
-    /// The array, or zeros in the shape of `like` if the writer left it out.
+    /// The array, or zeros in the shape of `like` if the file does not have it.
     fn array_or_zero(&self, field: &str, like: &Array) -> Result<Array, String> {
         if self.folder.values.contains_key(field) {
             self.array(field)
@@ -285,7 +286,7 @@ impl Fields<'_> {
         sizes.ok_or_else(|| self.wrong(field, "a shape"))
     }
 
-    /// Two sizes; a single one counts for both.
+    /// Two sizes; a single size is used for both.
     fn pair(&self, field: &str) -> Result<[usize; 2], String> {
         match self.shape(field)?[..] {
             [n] => Ok([n, n]),
@@ -357,7 +358,7 @@ impl Fields<'_> {
     }
 }
 
-/// The bytes of a file that holds the graph.
+/// The bytes of a file with this graph.
 pub fn to_bytes(graph: &Graph) -> Result<Vec<u8>, String> {
     let mut nodes = Folder::default();
     for (name, node) in &graph.nodes {

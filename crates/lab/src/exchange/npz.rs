@@ -1,4 +1,5 @@
-//! Weights in NumPy's `.npz`: a zip archive of `.npy` arrays, as [`crate::data::npy`] reads and writes them.
+//! Weights in NumPy's `.npz` format: a zip archive of `.npy` arrays, which [`crate::data::npy`] reads and
+//! writes.
 
 use super::{ExchangeError, NamedArray, elements};
 use crate::data::budget::{self, Budget, LARGEST_FILE};
@@ -15,33 +16,34 @@ pub fn read(path: &Path) -> Result<Vec<NamedArray>, ExchangeError> {
     parse(&bytes, |_| true).map_err(|reason| ExchangeError::malformed(path, "npz", reason))
 }
 
-/// Reads the one array of that name, whatever the types of the others; `None` if there is none.
+/// Reads the array of that name, whatever the types of the others; `None` if there is none.
 pub fn read_array(path: &Path, name: &str) -> Result<Option<NamedArray>, ExchangeError> {
     let bytes = budget::read_file(path, LARGEST_FILE).map_err(RecordError::io(path, "cannot be read"))?;
     let found = parse(&bytes, |other| other == name);
     Ok(found.map_err(|reason| ExchangeError::malformed(path, "npz", reason))?.pop())
 }
 
-/// Writes the arrays atomically. The bytes depend on the arrays alone: entries carry no time of writing.
+/// Writes the arrays atomically. The bytes depend only on the arrays: entries do not contain the time of
+/// writing.
 pub fn write(path: &Path, arrays: &[(&str, &[usize], &[f32])]) -> Result<(), ExchangeError> {
     let bytes = archive(arrays).map_err(|reason| ExchangeError::malformed(path, "npz", reason))?;
     atomic::write(path, &bytes).map_err(RecordError::io(path, "cannot be written"))?;
     Ok(())
 }
 
-/// Reads the arrays that are wanted, by name, from the bytes of an archive; the error is one clause.
+/// Reads the arrays whose names `wanted` accepts from the bytes of an archive; the error is one clause.
 pub fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArray>, String> {
     let reason = |flaw: Flaw| flaw.reason;
     let mut archive = Archive::open(Cursor::new(bytes)).map_err(reason)?;
     let mut arrays = Vec::new();
-    // For all entries together: nothing keeps a directory from naming the same bytes many times.
+    // One budget for all entries together, since a directory may list the same bytes many times.
     let mut budget = Budget::of_weights(bytes.len());
     for entry in archive.entries.clone() {
         let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name);
         if !wanted(name) {
             continue;
         }
-        // Its values, beside the bytes that reading it takes.
+        // The converted values; `Archive::read` takes what it needs itself.
         budget.take(entry.size()).map_err(|exceeded| format!("entry '{name}': {exceeded}"))?;
         let data = archive.read(&entry, &mut budget).map_err(reason)?;
         let array = npy::parse(name, entry.offset, data).map_err(reason)?;
@@ -106,7 +108,7 @@ mod tests {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bad = good.clone();
                 bad[at] ^= flip;
-                // A changed name still reads, but the checksum lets no changed value through.
+                // A changed name can still be read, but the checksum detects every changed value.
                 for (name, shape, values) in parse(&bad, |_| true).unwrap_or_default() {
                     let same = original.iter().any(|(_, s, v)| *s == shape && *v == values);
                     assert!(same, "byte {at} changed array '{name}' unnoticed");

@@ -1,8 +1,8 @@
-//! Weights in few bits, as neuromorphic hardware holds them: whole numbers, and one scale for each layer.
+//! Quantised weights, as neuromorphic hardware stores them: integers, and one scale for each layer.
 //!
-//! A layer's scale maps its largest weight to the largest whole number: `w` becomes `round(w / scale)` (halves
-//! to the even number), symmetric around 0, so that 0 stays 0. Only weights are rounded. Potentials, leak and
-//! threshold stay as they are: on a chip the same network adds whole numbers and fires above `v_th / scale`.
+//! The scale of a layer maps its largest weight to the largest integer: `w` becomes `round(w / scale)` (ties
+//! to even). The range is symmetric, and 0 stays 0. Only weights are rounded. Potentials, leak and threshold
+//! do not change: on a chip, the same network adds integers and fires above `v_th / scale`.
 
 use super::ExchangeError;
 use crate::evaluate::Evaluation;
@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// How many bits a weight has.
+/// Number of bits of a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightBits {
     /// From -7 to 7.
@@ -32,7 +32,7 @@ impl WeightBits {
         }
     }
 
-    /// The largest whole number.
+    /// The largest integer.
     pub fn largest(self) -> i8 {
         match self {
             WeightBits::Four => 7,
@@ -56,20 +56,20 @@ impl FromStr for WeightBits {
     }
 }
 
-/// One layer's weights.
+/// The quantised weights of one layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantisedLayer {
-    /// Such as `conv1`.
+    /// Name of the layer, such as `conv1`.
     pub name: String,
     /// `[out, in, 3, 3]` or `[out, in]`.
     pub shape: Vec<usize>,
-    /// What one unit is worth.
+    /// The weight that the integer 1 stands for.
     pub scale: f32,
-    /// The whole numbers, last index fastest.
+    /// The integers, last index fastest.
     pub values: Vec<i8>,
 }
 
-/// The layers of a network in few bits.
+/// Quantises the weights of a network.
 pub fn quantise(network: &Network, bits: WeightBits) -> Vec<QuantisedLayer> {
     let layer = |p: &leaklab_engine::Parameter| {
         let weights = &network.weights[p.offset..p.offset + p.len];
@@ -83,7 +83,7 @@ pub fn quantise(network: &Network, bits: WeightBits) -> Vec<QuantisedLayer> {
     network.architecture.parameters().iter().map(layer).collect()
 }
 
-/// The network that the whole numbers stand for: each weight is its number times the layer's scale.
+/// The network with quantised weights: each weight is its integer times the scale of the layer.
 pub fn dequantise(network: &Network, layers: &[QuantisedLayer]) -> Network {
     let weight = |layer: &QuantisedLayer| {
         let scale = layer.scale;
@@ -94,7 +94,7 @@ pub fn dequantise(network: &Network, layers: &[QuantisedLayer]) -> Network {
     rounded
 }
 
-/// Hidden layers that fire, but fall silent with rounded weights.
+/// Hidden layers that fire with exact weights but are silent with rounded weights.
 pub fn silenced(exact: &Evaluation, rounded: &Evaluation) -> Vec<String> {
     let rate = |rate: Option<f64>| rate.unwrap_or(1.0);
     let pairs = exact.layers.iter().zip(&rounded.layers);
@@ -102,7 +102,7 @@ pub fn silenced(exact: &Evaluation, rounded: &Evaluation) -> Vec<String> {
     silent.map(|(layer, _)| layer.name.clone()).collect()
 }
 
-/// Writes the layers as safetensors: `conv1` of type int8 (numbers of 4 bits too), `conv1.scale` a float32.
+/// Writes the layers as safetensors: `conv1` as int8 (also for 4 bits), and `conv1.scale` as float32.
 pub fn write(path: &Path, layers: &[QuantisedLayer]) -> Result<(), ExchangeError> {
     let malformed =
         |e: ::safetensors::SafeTensorError| ExchangeError::malformed(path, "safetensors", e.to_string());
@@ -148,7 +148,7 @@ mod tests {
                 assert_eq!(most, bits.largest().unsigned_abs(), "the whole range is used");
                 for i in p.offset..p.offset + p.len {
                     let error = (exact.weights[i] - rounded.weights[i]).abs();
-                    // Half a unit, and float32's own rounding of a number of at most 127 units.
+                    // Half a unit, and the rounding error of float32 for a number of at most 127 units.
                     assert!(error <= layer.scale * (0.5 + 127.0 * f32::EPSILON), "{bits} bits: {error}");
                 }
             }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_of_zeros_stays_one() {
+    fn a_layer_of_zeros_does_not_change() {
         let mut zero = network();
         zero.weights.fill(0.0);
         let layers = quantise(&zero, WeightBits::Four);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_whole_numbers_and_scales() {
+    fn files_contain_integers_and_scales() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.safetensors");
         let layers = quantise(&network(), WeightBits::Eight);

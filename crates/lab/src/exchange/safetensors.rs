@@ -1,4 +1,4 @@
-//! Weights as safetensors: float32 arrays with a header of text values, read without trust in either.
+//! Weights as safetensors: float32 arrays with a header of text values. Both are untrusted.
 
 use super::{ExchangeError, NamedArray};
 use crate::data::budget::{self, LARGEST_FILE};
@@ -32,7 +32,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<NamedArray>, Metadata), String> {
         let values = match view.dtype() {
             Dtype::F32 => data.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
             Dtype::F64 => data.as_chunks::<8>().0.iter().map(|&b| f64::from_le_bytes(b) as f32).collect(),
-            other => return Err(format!("array '{name}' has type {other:?}, F32 is expected")),
+            other => return Err(format!("array '{name}' has type {other:?}; F32 is expected")),
         };
         arrays.push((name.to_owned(), view.shape().to_vec(), values));
     }

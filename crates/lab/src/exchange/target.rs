@@ -1,8 +1,9 @@
-//! How a NIR graph is written for a tool that reads some nodes differently, or not at all.
+//! Options for writing a NIR graph for a tool that reads some nodes differently, or not at all.
 //!
-//! NIR's nodes are defined by equations, but tools read them as they were first needed there. Each target is a
-//! set of options that give an equivalent graph which the tool's own importer loads and runs as it is. What
-//! the tools do was seen by running them (`tools/nir_roundtrip.py`, `docs/interoperability.md`).
+//! NIR's nodes are defined by equations, but tools interpret them differently. Each target is a set of
+//! options with which the graph is equivalent, and the tool's own importer loads and runs it without changes.
+//! The behaviour of the tools was found by running them (`tools/nir_roundtrip.py`,
+//! `docs/interoperability.md`).
 
 use super::export::DT;
 use std::str::FromStr;
@@ -24,7 +25,7 @@ impl Target {
     /// All targets.
     pub const ALL: [Target; 4] = [Target::Generic, Target::Norse, Target::SnnTorch, Target::SpikingJelly];
 
-    /// The name that a user gives.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Target::Generic => "generic",
@@ -46,18 +47,19 @@ impl Target {
         };
         match self {
             Target::Generic => generic,
-            // Its step is 1 ms unless it is told otherwise; it ignores r and has no AvgPool2d.
+            // Its default step is 1 ms; it ignores r and has no AvgPool2d.
             Target::Norse => {
                 ExportOptions { dt: 1e-3, integrator: false, sum_pool: true, fold_r: true, ..generic }
             }
             // It reads IF as a neuron with a decay of 0.9.
             Target::SnnTorch => ExportOptions { if_as_lif: true, integrator: false, ..generic },
-            // It wants an IF to add r I dt in a step.
+            // Its IF adds r I dt in a step.
             Target::SpikingJelly => ExportOptions { if_r: 1.0 / DT, integrator: false, ..generic },
         }
     }
 
-    /// The same with what a user gives in its place. An `r` of `1/dt` follows the `dt`.
+    /// The options of the target, replaced by those that the user gives. If the target's `r` is `1/dt`, it
+    /// follows the given `dt`.
     pub fn with(self, dt: Option<f64>, if_r: Option<f64>, if_as_lif: bool) -> ExportOptions {
         let target = self.options();
         let dt = dt.unwrap_or(target.dt);
@@ -78,17 +80,18 @@ impl FromStr for Target {
     }
 }
 
-/// How a network is written where tools read NIR differently.
+/// Options where tools read NIR differently.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExportOptions {
     /// Length of a step in NIR's seconds.
     pub dt: f64,
-    /// `r` of `IF` and `I` nodes: 1 where a step adds `r I`, `1/dt` where it adds `r I dt`.
+    /// `r` of `IF` and `I` nodes: 1 for tools whose step adds `r I`, `1/dt` for tools whose step adds
+    /// `r I dt`.
     pub if_r: f64,
     /// Write IF neurons as LIF neurons with a decay of 1, for tools that read `IF` as leaky.
     pub if_as_lif: bool,
-    /// End with the output layer's integrator (`LI` or `I`). Without it the graph ends in the last matrix, and
-    /// whoever runs it integrates.
+    /// End with the integrator of the output layer (`LI` or `I`). Without it the graph ends in the last
+    /// matrix, and the caller must integrate its output.
     pub integrator: bool,
     /// Write a pool as a sum, not as a mean, for tools without `AvgPool2d`.
     pub sum_pool: bool,

@@ -1,4 +1,4 @@
-//! Whether a study's folder belongs to the study that was asked for, and its first files.
+//! Checks whether a study's folder belongs to the requested study, and writes its first files.
 
 use super::StudyError;
 use crate::config::StudyConfig;
@@ -7,12 +7,12 @@ use leaklab_record::tables::PlanRow;
 use leaklab_record::{Manifest, RecordError, Role, Rows, RunFolder, StudyFolder, file, manifest};
 use std::path::PathBuf;
 
-/// What a study may change while it goes on: conditions and seeds may be added, the question why asked or
-/// not, and the data sets may move.
+/// Settings that may change when a study is continued: conditions and seeds may be added, the mechanism
+/// analysis may be switched on or off, and the data sets may be moved.
 const MAY_CHANGE: [&str; 6] = ["tau", "condition", "seeds", "baseline", "data_dir", "mechanism"];
 
-/// Refuses a folder whose study differs in anything but conditions, seeds, baseline, mechanism and the place of the
-/// data sets, or of whose runs one was begun with other settings than its condition has now.
+/// Refuses a folder whose study differs in anything except conditions, seeds, baseline, mechanism and the
+/// place of the data sets, or in which a run was started with other settings than its condition has now.
 pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyError> {
     if !folder.exists() {
         return Ok(());
@@ -23,15 +23,15 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
         toml::from_str(&config.to_toml()).map_err(|e| RecordError::malformed(&path, "settings file", e))?;
     for key in there.keys().chain(asked.keys()) {
         let (theirs, ours) = (there.get(key), asked.get(key));
-        // TOML's infinity equals itself, so tables of numbers compare as they should.
-        // The digest of the user's own data is written once they are read.
+        // The digest of the user's own data is not known before they are read. (TOML's infinity equals
+        // itself, so tables of numbers can be compared.)
         let not_read = key == "data_sha256" && (ours.is_none() || theirs.is_none());
         if theirs != ours && !not_read && !MAY_CHANGE.contains(&key.as_str()) {
-            let say = |value: Option<&toml::Value>| match value {
+            let words = |value: Option<&toml::Value>| match value {
                 Some(value) => format!("{key} = {value}"),
                 None => format!("no {key}"),
             };
-            let (theirs, ours) = (say(theirs), say(ours));
+            let (theirs, ours) = (words(theirs), words(ours));
             return Err(StudyError::Other { path: folder.path().to_owned(), theirs, ours });
         }
     }
@@ -50,7 +50,7 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
     Ok(())
 }
 
-/// Runs to be compared, and the condition that others are compared with, if a study names it.
+/// Runs to be compared, and the baseline, if a study sets it.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
     /// Folders of the runs.
@@ -59,8 +59,9 @@ pub struct Members {
     pub baseline: Option<String>,
 }
 
-/// The runs in some folders, each of a run or of a study. A study stands for those runs of its plan that were begun;
-/// one that is given alone brings its baseline. A folder with `runs` but no study file stands for all of these.
+/// The runs in the given folders, each of which is that of a run or of a study. A study contributes the runs
+/// of its plan that were started and, if it is given alone, its baseline. A folder with `runs` but without a
+/// study file contributes all of these.
 pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
     let mut members = Members::default();
     for path in given {
@@ -87,7 +88,7 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
     Ok(members)
 }
 
-/// The digest of the user's own data that the study in a folder was begun with, if there is one.
+/// The digest of the user's own data that the study in a folder was started with, if there is one.
 pub fn pinned(folder: &StudyFolder) -> Result<Option<String>, RecordError> {
     if !folder.exists() {
         return Ok(None);
@@ -96,8 +97,8 @@ pub fn pinned(folder: &StudyFolder) -> Result<Option<String>, RecordError> {
     Ok(settings.get("data_sha256").and_then(|digest| digest.as_str()).map(str::to_owned))
 }
 
-/// Makes the folder, writes the settings and the table of runs. The command is kept only the first time: a
-/// resumed study is the same study.
+/// Creates the folder and writes the settings and the table of runs. If a study is resumed with the same
+/// settings, the command of its start is preserved.
 pub fn begin(folder: &StudyFolder, config: &StudyConfig, command: &str) -> Result<(), StudyError> {
     let text = config.to_toml();
     let unchanged = file::read_to_string(&folder.study_toml()).is_ok_and(|there| there.ends_with(&text));
@@ -111,7 +112,7 @@ pub fn begin(folder: &StudyFolder, config: &StudyConfig, command: &str) -> Resul
     Ok(())
 }
 
-/// The runs that the study is to have.
+/// The table of the study's runs.
 fn plan(config: &StudyConfig) -> Rows<PlanRow> {
     let mut table = Rows::new("The runs of this study", "Each condition with each of its seeds.");
     let least = config.least_leak();

@@ -1,10 +1,10 @@
-//! How fast a run of a study goes on this machine: a short training of each condition on the study's own
-//! images, with its own settings, timed while it goes on.
+//! Measures the speed of a study's runs on this machine by a short training of each condition, on the study's
+//! own images and with its own settings.
 //!
-//! Cost follows activity, and activity depends on the images, the leak and what was learned: with strong leak it
-//! can triple within the first hundreds of updates. So the measurement lasts for 5 % of the training that it is to
-//! predict, within limits, and only its last part counts. The unit is the processor time of one thread:
-//! other work on the machine does not make an estimate longer.
+//! The cost depends on the activity, which depends on the images, the leak and the state of training: with
+//! strong leak it can triple within the first few hundred updates. The measurement therefore lasts for 5 % of
+//! the training that it predicts, within limits, and only its last part counts. The unit is the processor
+//! time of one thread, so other work on the machine does not make an estimate longer.
 
 use crate::analysis::stimulus::setting;
 use crate::bench::BenchError;
@@ -15,20 +15,21 @@ use leaklab_engine::{Isa, Packed, Scratch, infer, philox, train_batch};
 use leaklab_record::Stimulus;
 use std::time::{Duration, Instant};
 
-/// Share of the training of a condition's runs for which the condition is measured, and the processor seconds
-/// that this takes at least and at most; at least two updates are made.
+/// Length of a condition's measurement as a share of the training of its runs; at least two updates are made.
 const SHARE: f64 = 0.05;
+/// Shortest measurement, in processor seconds.
 const SHORTEST: f64 = 0.8;
+/// Longest measurement, in processor seconds.
 const LONGEST: f64 = 8.0;
-/// Processor seconds that one update may take; where a mini-batch takes longer, a part of it is trained.
+/// Processor seconds that one update may take; if a mini-batch takes longer, only a part of it is trained.
 const UPDATE: f64 = 0.3;
 /// Fewest images of an update.
 const FEWEST: usize = 8;
-/// Severities of the noises under which images are shown: strong noise takes longer than its share.
+/// Severities of the noises under which images are shown; several, because strong noise takes longer.
 const MEASURED: [usize; 4] = [2, 4, 6, 8];
 
-/// The system counts processor time in ticks of some milliseconds; a shorter time than this is taken from the
-/// clock on the wall.
+/// The system counts processor time in ticks of some milliseconds; a time shorter than this is measured as
+/// wall time.
 const TICKS: Duration = Duration::from_millis(30);
 
 /// Processor seconds per image, on one thread.
@@ -42,7 +43,7 @@ pub struct Speed {
     pub noisy: f64,
 }
 
-/// Processor time of the calling thread; wall time where the system does not tell.
+/// Processor time of the calling thread; wall time if the system does not report it.
 struct Clock {
     begun: Instant,
     ticks: Option<Duration>,
@@ -67,7 +68,8 @@ impl Clock {
     }
 }
 
-/// A condition to be measured: a run of it, and how many images its runs have yet to be trained on.
+/// A condition to be measured: a run of it, and the number of images that its runs still have to be trained
+/// on.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// One of its runs.
@@ -76,7 +78,7 @@ pub struct Subject {
     pub images: u64,
 }
 
-/// Times each condition, several at once on as many threads.
+/// Measures each condition, several at a time on as many threads.
 pub fn measure(subjects: &[Subject], dataset: &Dataset, threads: usize) -> Result<Vec<Speed>, BenchError> {
     let mut speeds = Vec::new();
     for some in subjects.chunks(threads.max(1)) {
@@ -92,11 +94,11 @@ pub fn measure(subjects: &[Subject], dataset: &Dataset, threads: usize) -> Resul
     Ok(speeds)
 }
 
-/// Times a condition on one thread.
+/// Measures a condition on one thread.
 fn alone(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pool = pool.map_err(|e| BenchError::Threads { threads: 1, reason: e.to_string() })?;
-    // On the pool's own thread, whose clock it is.
+    // On the pool's own thread, because the clock is that of the calling thread.
     pool.install(|| timed(subject, dataset))
 }
 
@@ -114,7 +116,7 @@ fn timed(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
     let scratch = Scratch::default();
     let mut samples = order.iter().cycle().copied();
     let mut images = FEWEST.min(config.batch);
-    // Of each update: processor seconds per image, and of the rest.
+    // Of each update: processor seconds per image, and those of the optimiser step.
     let mut updates: Vec<(f64, f64)> = Vec::new();
     let (mut spent, mut enough) = (0.0, SHORTEST);
     while !split.is_empty() && (updates.len() < 2 || spent < enough) {
@@ -147,7 +149,7 @@ fn timed(subject: &Subject, dataset: &Dataset) -> Result<Speed, BenchError> {
         let most = (UPDATE / of_image) as usize;
         images = (most / FEWEST * FEWEST).clamp(FEWEST.min(config.batch), config.batch);
     }
-    // Until then activity settles.
+    // Only the last third counts: activity settles before it.
     let settled = &updates[updates.len() * 2 / 3..];
     let mean = |of: fn(&(f64, f64)) -> f64| settled.iter().map(of).sum::<f64>() / settled.len().max(1) as f64;
     let train = mean(|update| update.0) + mean(|update| update.1) / config.batch as f64;

@@ -1,9 +1,9 @@
-//! A whole study: every condition and seed trained, measured and compared, in one folder, to be stopped and
-//! gone on with at any moment.
+//! A whole study: every condition and seed is trained, measured and compared, in one folder. It can be
+//! stopped and resumed at any moment.
 //!
-//! The folder is the state, and all that several processes at one study share. A run goes on from its checkpoint, an analysis from the passes it kept, and the
-//! comparison reads tables only, so doing a study again does what is missing and nothing else, and ends with
-//! the same bytes.
+//! The folder is the whole state, and the only thing that several processes working on one study share. A run
+//! continues from its checkpoint, an analysis from its stored passes, and the comparison reads only tables.
+//! Running a study again therefore does only what is missing, and the result is bit-identical.
 
 mod folder;
 mod measure;
@@ -33,21 +33,21 @@ use std::path::PathBuf;
 pub enum StudyError {
     /// The folder holds a study with other settings.
     #[error(
-        "{}: there is a study here already, with {theirs} where this one has {ours}; choose another --out, or take its \
-         own file: leaklab study {}", path.display(), path.join("study.toml").display()
+        "{}: there is a study here already, with {theirs} where this one has {ours}; choose another --out, \
+         or continue this one with `leaklab study --out {}`", path.display(), path.display()
     )]
     Other {
         /// The folder.
         path: PathBuf,
-        /// A setting of the study that is there.
+        /// A setting of the existing study.
         theirs: String,
-        /// The same setting of the study that was asked for.
+        /// The same setting of the requested study.
         ours: String,
     },
-    /// A run was begun with other settings than its condition has now.
+    /// A run was started with other settings than its condition has now.
     #[error(
-        "{}: this run of condition '{condition}' was begun with {theirs}, and the study now has {ours}; give the \
-         changed condition another name, or choose another --out", path.display()
+        "{}: this run of condition '{condition}' was started with {theirs}, and the study now has {ours}; \
+         give the changed condition another name, or choose another --out", path.display()
     )]
     Changed {
         /// The run's folder.
@@ -83,12 +83,12 @@ pub enum StudyError {
     /// There is no run of that number.
     #[error("the study has no run {index}: its runs are numbered from 0 to {last}")]
     NoSuchRun {
-        /// The number that was asked for.
+        /// The requested number.
         index: usize,
-        /// The last run's.
+        /// Number of the last run.
         last: usize,
     },
     /// The watcher asked to stop.
-    #[error("stopped; the same command goes on from here")]
+    #[error("stopped; the same command continues from here")]
     Interrupted,
 }

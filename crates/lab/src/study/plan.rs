@@ -1,4 +1,4 @@
-//! What a study has to do, how long that will take on this machine, and what it will leave on disk.
+//! The work that a study still has to do, the time that it will take on this machine, and its size on disk.
 
 use super::measure::{Speed, Subject, measure};
 use super::{StudyError, check};
@@ -12,21 +12,21 @@ use leaklab_record::{StudyFolder, metrics};
 
 /// Severities of a noise that the robustness analysis applies.
 const SEVERITIES: u64 = 8;
-/// Bytes of a run's tables and logs, and of the page: roughly, and small beside a checkpoint of any size.
+/// Approximate bytes of a run's tables and logs, and of the page; few compared with a checkpoint of any size.
 const TABLE_BYTES: u64 = 3_000_000;
-/// Processor seconds of the theory's tables, roughly; they are the same for every study.
+/// Approximate processor seconds of the theory's tables, which are the same for every study.
 const THEORY_SECONDS: f64 = 5.0;
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunState {
     /// Name of its folder.
     pub name: String,
-    /// Epochs that it is to be trained.
+    /// Planned epochs.
     pub planned: u64,
     /// Epochs trained.
     pub epochs: u64,
-    /// Whether it is trained only to see whether it learns.
+    /// Whether it is a probe, which is trained only to see whether it learns.
     pub probe: bool,
     /// Whether it is trained and measured.
     pub complete: bool,
@@ -34,7 +34,7 @@ pub struct RunState {
     pub speed: Speed,
 }
 
-/// What a study has to do.
+/// The work of a study.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The study.
@@ -47,22 +47,22 @@ pub struct Plan {
     pub test_images: u64,
     /// Images that the analyses of one run show.
     pub analysis_images: u64,
-    /// Images that the question where robustness comes from shows, over all runs; 0 if it is not asked.
+    /// Images that the mechanism analysis shows, over all runs; 0 if the study does not include it.
     pub mechanism_images: u64,
-    /// Threads at work.
+    /// Number of threads.
     pub threads: usize,
-    /// Whether the theory's tables are there.
+    /// Whether the theory's tables exist.
     theory: bool,
-    /// Bytes on disk in the end.
+    /// Estimated bytes on disk at the end.
     pub bytes: u64,
 }
 
 impl Plan {
-    /// Looks at the folder and the data set, and measures the speed of each condition on some of its images.
+    /// Reads the folder and the data set, and measures the speed of each condition on some of its images.
     pub fn make(config: &StudyConfig, folder: &StudyFolder, threads: usize) -> Result<Self, StudyError> {
         check(folder, config)?;
         let mut config = config.clone();
-        // Its own data may stand in the study's folder.
+        // The user's own data may be in the study's folder.
         let own = || location::file_name(&config.base.dataset).map(|file| folder.path().join(file));
         let beside = own().filter(|file| config.base.data_dir.is_none() && file.is_file());
         let (dataset, digest) = load_pinned(&RunConfig {
@@ -98,7 +98,7 @@ impl Plan {
                 epochs,
             });
         }
-        // A condition of which nothing is left to do needs no measurement.
+        // A condition whose runs are all complete needs no measurement.
         let idle = |place: usize| runs.iter().zip(&places).all(|(run, of)| *of != place || run.complete);
         let (waiting, measured): (Vec<usize>, Vec<Subject>) =
             subjects.into_iter().enumerate().filter(|(place, _)| !idle(*place)).unzip();
@@ -129,13 +129,13 @@ impl Plan {
         })
     }
 
-    /// Images that the analyses of a run show, of so many test images.
+    /// Images that the analyses of a run show, with `test_images` test images.
     pub(super) fn analysis_images_of(run: &RunConfig, test_images: u64) -> u64 {
         let images = run.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
         images * (1 + run.presentations * (1 + SEVERITIES * run.noise.len() as u64))
     }
 
-    /// Processor seconds of one epoch of a run, its evaluation included.
+    /// Processor seconds of one epoch of a run, including its evaluation.
     pub fn epoch_seconds(&self, run: &RunState) -> f64 {
         let base = &self.config.base;
         let evaluated = self.test_images + (base.evaluate_train_images as u64).min(self.train_images);
@@ -156,7 +156,7 @@ impl Plan {
         run.planned.saturating_sub(run.epochs) as f64 * self.epoch_seconds(run) + self.analysis_seconds(run)
     }
 
-    /// Processor seconds of the question where robustness comes from.
+    /// Processor seconds of the mechanism analysis.
     pub fn mechanism_seconds(&self) -> f64 {
         let measured: Vec<f64> =
             self.runs.iter().map(|run| run.speed.noisy).filter(|noisy| *noisy > 0.0).collect();
@@ -164,15 +164,15 @@ impl Plan {
         self.mechanism_images as f64 * noisy
     }
 
-    /// Seconds that the study still needs on this machine if it does nothing else, as far as a short
-    /// measurement can tell.
+    /// Seconds that the study still needs on this machine if it does nothing else, estimated from a short
+    /// measurement.
     pub fn seconds(&self) -> f64 {
         let theory = if self.theory { 0.0 } else { THEORY_SECONDS };
         theory + self.runs_take() + self.mechanism_seconds() / self.threads as f64
     }
 
-    /// Seconds that the runs take, given out as `work::run` does: full rounds first, in which whoever is free takes
-    /// the next run; what is left over shares the threads.
+    /// Seconds that the runs take if they are distributed as `work::run` does: full rounds first, in which a
+    /// free lane takes the next run; the remaining runs share the threads.
     fn runs_take(&self) -> f64 {
         let lanes = self.lanes();
         let (rounds, rest) = self.runs.split_at(self.runs.len() - self.runs.len() % lanes);
@@ -186,15 +186,16 @@ impl Plan {
         busy.into_iter().fold(0.0, f64::max) + longest
     }
 
-    /// How much faster a training is on so many threads than on one: groups of images are done in rounds.
+    /// Speedup of a training on several threads compared with one: groups of images are processed in rounds.
     fn speedup(&self, threads: usize) -> f64 {
         let groups = self.most_threads();
         groups as f64 / groups.div_ceil(threads.clamp(1, groups)) as f64
     }
 
-    /// Runs at a time. Small networks leave threads waiting for each other at the end of every batch, so
-    /// whole runs are spread over the threads; a run of many hours has as many threads as it can use, and the
-    /// first result comes sooner. Never more than fit into memory together. No result depends on it.
+    /// Number of runs at a time. With small networks, threads wait for each other at the end of every batch,
+    /// so whole runs are distributed over the threads. A run of many hours gets as many threads as it can
+    /// use, so that the first result comes sooner. There are never more runs at a time than fit into memory.
+    /// No result depends on this number.
     pub fn lanes(&self) -> usize {
         const LONG: f64 = 1800.0;
         let longest = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
@@ -203,14 +204,15 @@ impl Plan {
         self.lanes_within(lanes.min(self.runs.len()).max(1), memory::available())
     }
 
-    /// At most `wanted` runs at a time, and no more than `available` bytes have room for; one at least, which
-    /// was checked when the plan was made.
+    /// At most `wanted` runs at a time, and no more than fit into `available` bytes; at least one, for which
+    /// this was checked when the plan was made.
     fn lanes_within(&self, wanted: usize, available: Option<u64>) -> usize {
         let fit = |lanes: &usize| available.is_none_or(|available| self.memory(*lanes) <= available);
         (1..=wanted).rev().find(fit).unwrap_or(1)
     }
 
-    /// Bytes that so many runs at a time take, if the largest ones meet. Each has its own copy of the images.
+    /// Bytes that `lanes` runs at a time take, if they are the largest ones. Each has its own copy of the
+    /// images.
     fn memory(&self, lanes: usize) -> u64 {
         let pixels = self.config.base.network.input().neurons() as u64;
         let images = pixels.saturating_mul(self.train_images + self.test_images);
@@ -273,7 +275,7 @@ mod tests {
             bytes: 0,
             config,
         };
-        // Four million weights: what one training takes is far more than its share of threads adds or saves.
+        // With four million weights, the memory of a training hardly depends on its number of threads.
         let one = training_memory(&plan.config.base, 1);
         assert!(one > 4_000_000 * 4 * 3, "{one}");
         assert!(plan.memory(3) >= 3 * one && plan.memory(3) < 4 * one, "{one} {}", plan.memory(3));
@@ -281,7 +283,7 @@ mod tests {
         assert_eq!(plan.lanes_within(8, Some(plan.memory(8))), 8);
         assert_eq!(plan.lanes_within(8, Some(4 * one - 1)), 3);
         assert_eq!(plan.lanes_within(8, Some(1)), 1);
-        // Only as many as there are runs can meet.
+        // There are never more runs at a time than there are runs.
         assert_eq!(plan.memory(8), plan.memory(100));
     }
 }

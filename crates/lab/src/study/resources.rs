@@ -1,22 +1,22 @@
-//! What the parts of a study need where a batch system gives them out: cores, memory and time.
+//! What the parts of a study need on a batch system: cores, memory and time.
 
 use super::Plan;
 use crate::memory;
 use leaklab_record::StudyFolder;
 
-/// A run that takes less than this on one core gets one: more would wait for each other.
+/// A run that takes less than this on one core, in seconds, gets one core: several would wait for each other.
 const SHORT: f64 = 1800.0;
-/// Time limits are this much longer than estimates: other machines are slower, and file systems busy.
+/// Factor from estimates to time limits: other machines may be slower, and file systems busy.
 const MARGIN: f64 = 1.5;
-/// Shortest time limit in seconds, which reading the data and starting take no notable part of.
+/// Shortest time limit in seconds. The start and reading the data take only a small part of it.
 const SHORTEST: u64 = 600;
-/// Longest time limit in seconds that is asked for unasked: most clusters allow it, and a task that needs more
-/// goes on in its next turn.
+/// Longest default time limit in seconds: most clusters allow it, and a task that needs more continues when
+/// it is submitted again.
 const LONGEST: u64 = 86_400;
-/// Memory of a process besides its large arrays: the program, its threads' stacks, tables.
+/// Memory of a process in addition to its large arrays: the program, its threads' stacks, tables.
 const PROCESS: u64 = 200 << 20;
-/// The large arrays are this share of what is taken while they are worked at, at least: a training of the
-/// paper's CIFAR-10 model on sixteen threads takes 1.23 GiB, and its large arrays 0.5.
+/// The large arrays are at least this share of the memory in use: a training of the paper's CIFAR-10 model on
+/// sixteen threads takes 1.23 GiB, of which the large arrays are 0.5 GiB.
 const ARRAYS: f64 = 0.4;
 
 /// What the parts of a study need.
@@ -41,13 +41,14 @@ impl Plan {
         self.config.base.batch.div_ceil(memory::GROUP as usize).max(1)
     }
 
-    /// The runs that are not complete, by their places in the plan.
+    /// The runs that are not complete, by their index in the plan.
     pub fn unfinished(&self, folder: &StudyFolder) -> Vec<usize> {
         let runs = self.config.runs().into_iter().enumerate();
         runs.filter(|(_, run)| !folder.run(&run.key()).complete().is_file()).map(|(index, _)| index).collect()
     }
 
-    /// What the parts of the study need, with so many cores a run; as many as it can use if not set.
+    /// What the parts of the study need, with `cpus` cores per run; if not set, with as many as a run can
+    /// use.
     pub fn resources(&self, cpus: Option<usize>) -> Resources {
         let base = &self.config.base;
         let on_one_core = self.runs.iter().map(|run| self.run_seconds(run)).fold(0.0, f64::max);
@@ -56,7 +57,7 @@ impl Plan {
         let pixels = base.network.input().neurons() as u64;
         let images = (self.train_images + self.test_images) * pixels;
         let arrays = memory::training(&base.network, base.optimiser(), base.time_steps, base.batch, cpus);
-        // Reading a data set holds it twice for a moment; images are one byte a pixel.
+        // While a data set is read, it is in memory twice; images take one byte per pixel.
         let memory = (arrays as f64 / ARRAYS) as u64 + 2 * images + PROCESS;
         let compare = self.mechanism_seconds() / cpus as f64;
         let limit = |seconds: f64| ((MARGIN * seconds) as u64 + SHORTEST).clamp(SHORTEST, LONGEST);
@@ -84,7 +85,7 @@ mod tests {
         Plan::make(&config, &StudyFolder::at("no such folder"), 1).unwrap()
     }
 
-    /// The plan on a machine with so many threads, whose runs take so many processor seconds an image.
+    /// The plan on a machine with `threads` threads, whose runs take `seconds` processor seconds per image.
     fn on(mut plan: Plan, threads: usize, seconds: f64) -> Plan {
         plan.threads = threads;
         for run in &mut plan.runs {
@@ -110,7 +111,7 @@ mod tests {
                 "{threads} threads, short runs"
             );
         }
-        // Sixteen groups: eight threads do them in two rounds, twelve in two as well.
+        // Sixteen groups: eight threads process them in two rounds, and so do twelve.
         let seconds = |threads| on(plan.clone(), threads, 1e3).seconds();
         assert!((seconds(1) / seconds(16) - 16.0).abs() < 0.1 && seconds(8) < seconds(4));
     }

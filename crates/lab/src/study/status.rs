@@ -1,5 +1,6 @@
-//! What is done, running, failed and missing in a study that any number of processes work at, and how long
-//! the rest will take at the speed of what was done. Read from the folder alone; nothing is changed.
+//! Which runs of a study are done, running, failed and missing, with any number of processes working on it,
+//! and how long the rest will take at the speed so far. The status is read from the folder alone; nothing is
+//! changed.
 
 use super::{Plan, StudyError, check};
 use crate::config::{RunConfig, StudyConfig};
@@ -8,26 +9,26 @@ use leaklab_record::lock::Holder;
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::{RunFolder, StudyFolder};
 
-/// Last epochs that a run's speed is taken from.
+/// Number of last epochs from which a run's speed is computed.
 const RECENT: usize = 3;
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
     /// Trained and measured.
     Done,
-    /// A process works at it.
+    /// A process is working on it.
     Running(Holder),
     /// The last attempt failed, for this reason.
     Failed(String),
-    /// It was begun, and nobody works at it.
+    /// It was started, and no process is working on it.
     Stopped,
-    /// It was not begun.
+    /// It was not started.
     Missing,
 }
 
 impl State {
-    /// One word for it.
+    /// The state as one word.
     pub fn word(&self) -> &'static str {
         match self {
             State::Done => "done",
@@ -44,14 +45,14 @@ impl State {
 pub struct RunStatus {
     /// Name of its folder.
     pub name: String,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Epochs trained.
     pub epochs: u64,
-    /// Epochs that it is to be trained.
+    /// Planned epochs.
     pub planned: u64,
-    /// Seconds that it still needs, at its own speed or else that of the others; `None` if no run has been
-    /// trained for an epoch.
+    /// Seconds that it still needs, at its own speed, or else at the mean speed of the others; `None` if no
+    /// run has been trained for an epoch.
     pub seconds_to_go: Option<f64>,
 }
 
@@ -60,21 +61,21 @@ pub struct RunStatus {
 pub struct Status {
     /// The runs in the order of the plan.
     pub runs: Vec<RunStatus>,
-    /// Seconds until all runs are done if as many go on at a time as do now, at least one.
+    /// Seconds until all runs are done if as many run at a time as now, at least one.
     pub seconds_to_go: Option<f64>,
 }
 
-/// How long a run's pieces took.
+/// Durations of the parts of a run.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// Seconds of an epoch, with its evaluation where it has one.
+    /// Seconds of an epoch, including its evaluation if it has one.
     epoch: f64,
-    /// Seconds of showing an image, where epochs were evaluated.
+    /// Seconds to show an image, if epochs were evaluated.
     image: Option<f64>,
 }
 
 impl Status {
-    /// Looks at a study's folder.
+    /// Reads a study's folder.
     pub fn read(config: &StudyConfig, folder: &StudyFolder) -> Result<Self, StudyError> {
         check(folder, config)?;
         let runs = config.runs();
@@ -87,14 +88,14 @@ impl Status {
         let paces: Vec<Option<Pace>> = epochs.iter().map(|epochs| pace(epochs, images)).collect();
         let mean =
             |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-        let usual_epoch = mean(paces.iter().flatten().map(|pace| pace.epoch).collect());
-        let usual_image = mean(paces.iter().flatten().filter_map(|pace| pace.image).collect());
+        let mean_epoch = mean(paces.iter().flatten().map(|pace| pace.epoch).collect());
+        let mean_image = mean(paces.iter().flatten().filter_map(|pace| pace.image).collect());
         let mut status = Vec::new();
         for (((run, folder), epochs), pace) in runs.iter().zip(&folders).zip(&epochs).zip(&paces) {
             let state = state(folder)?;
             let trained = epochs.last().map_or(0, |epoch| epoch.epoch);
-            let seconds_to_go = pace.map(|pace| pace.epoch).or(usual_epoch).map(|epoch| {
-                let image = pace.and_then(|pace| pace.image).or(usual_image);
+            let seconds_to_go = pace.map(|pace| pace.epoch).or(mean_epoch).map(|epoch| {
+                let image = pace.and_then(|pace| pace.image).or(mean_image);
                 let shown = images.map_or(0, |images| Plan::analysis_images_of(run, images.test));
                 let analyses = image.filter(|_| !run.probe).map_or(0.0, |image| image * shown as f64);
                 run.epochs.saturating_sub(trained) as f64 * epoch + analyses
@@ -116,7 +117,7 @@ impl Status {
         Ok(Status { runs: status, seconds_to_go })
     }
 
-    /// How many runs are in a state of that word.
+    /// Number of runs whose state has this word.
     pub fn count(&self, word: &str) -> usize {
         self.runs.iter().filter(|run| run.state.word() == word).count()
     }
@@ -138,7 +139,7 @@ fn state(folder: &RunFolder) -> Result<State, StudyError> {
     Ok(if folder.exists() { State::Stopped } else { State::Missing })
 }
 
-/// Images of a run.
+/// Numbers of images of a run.
 #[derive(Debug, Clone, Copy)]
 struct Images {
     train: u64,
@@ -148,7 +149,7 @@ struct Images {
     evaluated: u64,
 }
 
-/// The images of a study's runs; `None` where the data set cannot be read here.
+/// The images of a study's runs; `None` if the data set cannot be read on this machine.
 fn images(config: &RunConfig) -> Option<Images> {
     let dataset = load_dataset(config).ok()?;
     let (train, test) = (dataset.train.len() as u64, dataset.test.len() as u64);
@@ -162,11 +163,15 @@ fn pace(epochs: &[Epoch], images: Option<Images>) -> Option<Pace> {
         return None;
     }
     let epoch = recent.iter().map(|epoch| epoch.seconds).sum::<f64>() / recent.len() as f64;
-    // What an epoch took beyond its training is its evaluation. An epoch that was interrupted counts neither.
+    // The time of an epoch beyond its training is that of its evaluation. Epochs without a training speed are
+    // skipped. The time of an epoch that was resumed counts from the resumption only and is therefore too
+    // short, so the longest evaluation is used.
     let evaluated =
-        recent.iter().rev().find(|epoch| epoch.test_accuracy.is_some() && epoch.images_per_second > 0.0);
-    let image = evaluated.zip(images).map(|(epoch, images)| {
-        (epoch.seconds - images.train as f64 / epoch.images_per_second) / images.evaluated.max(1) as f64
-    });
+        recent.iter().filter(|epoch| epoch.test_accuracy.is_some() && epoch.images_per_second > 0.0);
+    let seconds = |images: Images| {
+        let times = evaluated.map(|epoch| epoch.seconds - images.train as f64 / epoch.images_per_second);
+        times.reduce(f64::max).map(|longest| longest / images.evaluated.max(1) as f64)
+    };
+    let image = images.and_then(seconds);
     Some(Pace { epoch, image: image.filter(|seconds| *seconds > 0.0) })
 }

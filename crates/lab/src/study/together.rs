@@ -1,5 +1,6 @@
-//! What the runs of a study have in common: the theory's tables, the comparison, and the question where
-//! robustness comes from. Written by one process at a time, whoever holds the study's lock.
+//! The shared results of a study's runs: the theory's tables, the comparison, and the mechanism analysis
+//! (where robustness comes from). They are written by one process at a time, the one that holds the study's
+//! lock.
 
 use super::StudyError;
 use super::work::{Event, Work};
@@ -13,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Work<'_> {
-    /// The folders of the runs that are complete, whoever did them. The order of finishing must not show in
-    /// the tables.
+    /// The folders of all complete runs. They are sorted, because the tables must not depend on the order in
+    /// which runs finish.
     fn complete(&self) -> Vec<PathBuf> {
         let folders = self.config.runs().into_iter().map(|run| self.folder.run(&run.key()));
         let complete = folders.filter(|folder| folder.complete().is_file());
@@ -23,19 +24,19 @@ impl Work<'_> {
         paths
     }
 
-    /// Writes the comparison of the runs that are complete, and notes the time that analyses took.
+    /// Writes the comparison of the runs that are complete, and records the time that analyses took.
     pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
         let _lock = self.lock()?;
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
-        self.forget_mechanism()?;
+        self.remove_mechanism()?;
         self.write_comparison()
     }
 
-    /// Removes the answers to the question where robustness comes from. They are about the runs that were complete
-    /// when they were made; what they were made of is kept in the runs, so making them again is quick.
-    fn forget_mechanism(&self) -> Result<(), StudyError> {
+    /// Removes the tables of the mechanism analysis. They describe the runs that were complete when they were
+    /// made. The measurements are stored in the runs, so making the tables again is quick.
+    fn remove_mechanism(&self) -> Result<(), StudyError> {
         let folder = self.folder.compare();
         let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(()) };
         for file in entries.flatten().map(|entry| entry.path()) {
@@ -63,15 +64,14 @@ impl Work<'_> {
         }
     }
 
-    /// The last comparison, and the question where robustness comes from, if the study asks it.
+    /// Writes the last comparison, and the mechanism analysis if the study includes it.
     pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
         let _lock = self.lock()?;
         self.write_comparison()?;
-        if self.config.base.mechanism { self.mechanism(threads) } else { self.forget_mechanism() }
+        if self.config.base.mechanism { self.mechanism(threads) } else { self.remove_mechanism() }
     }
 
-    /// Asks where robustness comes from, on all threads; a study whose runs do not allow the question goes
-    /// without.
+    /// Runs the mechanism analysis on all threads. A study whose runs do not allow it has none.
     fn mechanism(&self, threads: usize) -> Result<(), StudyError> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
@@ -83,7 +83,7 @@ impl Work<'_> {
             Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
             Err(AnalysisError::Mechanism(error)) => {
                 self.tell(&Event::NoMechanism(&error));
-                return self.forget_mechanism();
+                return self.remove_mechanism();
             }
             Err(error) => return Err(error.into()),
         }
@@ -110,8 +110,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Notes the time of a piece of work, apart from everything that must come out the same. Under the study's
-    /// lock: two machines cannot add to one file over NFS.
+    /// Records the time of a piece of work, separately from everything that must be reproducible. The caller
+    /// holds the study's lock, because two machines cannot append to one file over NFS.
     pub(super) fn spent(&self, what: &str, time: Duration) -> Result<(), StudyError> {
         let line = serde_json::json!({ "what": what, "seconds": time.as_secs_f64() });
         lines::append(&self.folder.times(), &line)?;

@@ -1,10 +1,10 @@
-//! The work of a study: runs spread over lanes, each trained and then measured; after each, the comparison
-//! anew.
+//! The work of a study: runs are distributed over lanes, and each is trained and then measured. After each
+//! run, the comparison is written again.
 //!
-//! Several processes, on one machine or many, may work at one study. Its folder is all that they share: a run
-//! belongs to whoever holds the lock on its folder, and whoever has the lock on the study's folder writes what
-//! the runs have in common. A process that finds nothing to do waits for the others, and takes over what one
-//! of them leaves behind when it dies.
+//! Several processes, on one machine or many, may work on one study. Its folder is all that they share: a run
+//! belongs to the process that holds the lock on its folder, and the process that holds the lock on the
+//! study's folder writes the shared results. A process that finds nothing to do waits for the others, and
+//! takes over the run of a process that dies.
 
 use super::folder::pinned;
 use super::plan::Plan;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at what other processes do.
+/// Time between two checks of what other processes do.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What does not change a study's results.
+/// Options that do not change a study's results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The command that was given, for the page.
+    /// The command line, for the page.
     pub command: String,
     /// Minutes between checkpoints within an epoch.
     pub checkpoint_minutes: f64,
@@ -35,32 +35,32 @@ pub struct Options {
     pub isa: Isa,
 }
 
-/// What a run is being put through.
+/// Stage of a run.
 #[derive(Debug)]
 pub enum Stage<'a> {
     /// Something happened in training.
     Training(&'a train::Event<'a>),
     /// Training has ended.
     Trained(&'a train::Summary),
-    /// An analysis has come this far.
+    /// Progress of an analysis.
     Analysing(&'a Advance),
     /// All analyses are done, here or by another process.
     Analysed,
 }
 
-/// Something that happened. Events of several runs may come at once, from several threads.
+/// An event. Events of several runs may arrive at the same time, from several threads.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Something happened to a run.
     Run {
-        /// Its place in the plan.
+        /// Its index in the plan.
         index: usize,
         /// Name of its folder.
         name: &'a str,
         /// What happened.
         stage: Stage<'a>,
     },
-    /// Another process works at something that this one needs.
+    /// Another process is working on something that this one needs.
     Waiting {
         /// What it is, such as the name of a run.
         what: &'a str,
@@ -69,21 +69,21 @@ pub enum Event<'a> {
     },
     /// The theory's tables are written.
     Theory,
-    /// The question where robustness comes from has come this far.
+    /// Progress of the mechanism analysis.
     Mechanism(&'a Advance),
-    /// The runs do not allow that question.
+    /// The runs do not allow the mechanism analysis.
     NoMechanism(&'a mechanism::MechanismError),
-    /// The comparison's tables are written anew.
+    /// The comparison's tables were written.
     Compared {
         /// Runs in the comparison.
         runs: usize,
     },
 }
 
-/// Who is told what happens, and answers whether to go on.
+/// Receives events, and returns whether to continue.
 pub type Watcher<'a> = dyn Fn(&Event) -> Control + Sync + 'a;
 
-/// Does what a study still needs, together with any other process that does the same.
+/// Does the remaining work of a study, together with any other process that does the same.
 pub fn run(
     plan: &Plan,
     folder: &StudyFolder,
@@ -94,7 +94,7 @@ pub fn run(
     work.theory()?;
     let mut runs: VecDeque<Turn> = work.turns().into();
     let lanes = plan.lanes();
-    // Full rounds first, one run per lane; what is left over shares the threads.
+    // Full rounds first, with one run per lane; the remaining runs share the threads.
     let rest = runs.split_off(runs.len() - runs.len() % lanes);
     let mut elsewhere = Vec::new();
     for queue in [runs, rest] {
@@ -107,8 +107,8 @@ pub fn run(
     work.conclude(plan.threads)
 }
 
-/// Does one run of a study, counted from 0 in the order of the plan, and leaves the comparison to others. A run
-/// that another process is at is an error, unless that process turns out to be dead.
+/// Does one run of a study, counted from 0 in the order of the plan, without the comparison. It is an error
+/// if another process is working on the run, unless that process turns out to be dead.
 pub fn run_one(
     config: &StudyConfig,
     folder: &StudyFolder,
@@ -130,7 +130,7 @@ pub fn run_one(
     work.spent("analyses", analyses)
 }
 
-/// Compares the runs that are complete, asks where robustness comes from if all are, and gives the names of
+/// Compares the runs that are complete, adds the mechanism analysis if all are, and returns the names of
 /// those that are not.
 pub fn compare(
     config: &StudyConfig,
@@ -156,7 +156,7 @@ pub fn compare(
     Ok(missing)
 }
 
-/// A study with the digest of the data that its folder was begun with.
+/// A study with the digest of the data that its folder was started with.
 fn with_digest(config: &StudyConfig, folder: &StudyFolder) -> Result<StudyConfig, StudyError> {
     let mut config = config.clone();
     if config.base.data_sha256.is_none() {
@@ -165,14 +165,14 @@ fn with_digest(config: &StudyConfig, folder: &StudyFolder) -> Result<StudyConfig
     Ok(config)
 }
 
-/// A run and its place in the plan.
+/// A run and its index in the plan.
 struct Turn {
     index: usize,
     name: String,
     config: RunConfig,
     folder: RunFolder,
-    /// Whether it was complete when this process began. Such a run is looked at again, since its tables may
-    /// have been changed meanwhile.
+    /// Whether it was complete when this process began. Such a run is checked again, because its tables may
+    /// have been changed since.
     before: bool,
 }
 
@@ -181,12 +181,12 @@ pub(super) struct Work<'a> {
     pub(super) folder: &'a StudyFolder,
     options: &'a Options,
     watcher: &'a Watcher<'a>,
-    /// A lane failed or the watcher wants to stop: the others finish their batch.
+    /// Whether a lane failed or the watcher asked to stop: the others then finish their batch.
     stopped: AtomicBool,
 }
 
 impl<'a> Work<'a> {
-    /// Makes the folder and the study's first files.
+    /// Creates the folder and the study's first files.
     fn begin(
         config: &'a StudyConfig,
         folder: &'a StudyFolder,
@@ -227,8 +227,8 @@ impl<'a> Work<'a> {
         if self.stopped.load(Ordering::SeqCst) { Control::Stop } else { Control::Continue }
     }
 
-    /// Rests while another process works at something.
-    fn rest(&self, what: &str, holder: &Holder) -> Result<(), StudyError> {
+    /// Reports that another process is working on something, and pauses.
+    fn pause(&self, what: &str, holder: &Holder) -> Result<(), StudyError> {
         if self.tell(&Event::Waiting { what, holder }) == Control::Stop {
             return Err(StudyError::Interrupted);
         }
@@ -236,18 +236,18 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The right to write what the runs have in common; others have it for seconds at most, but for the
-    /// question where robustness comes from.
+    /// Takes the lock for writing the shared results. Others hold it for seconds at most, except during the
+    /// mechanism analysis.
     pub(super) fn lock(&self) -> Result<RunLock, StudyError> {
         loop {
             match self.folder.lock() {
-                Err(RecordError::Locked { holder, .. }) => self.rest("the comparison", &holder)?,
+                Err(RecordError::Locked { holder, .. }) => self.pause("the comparison", &holder)?,
                 other => return Ok(other?),
             }
         }
     }
 
-    /// Does the runs of a queue, several at a time. Gives back those that other processes are at.
+    /// Does the runs of a queue, several at a time. Returns those that other processes are working on.
     fn lanes(&self, queue: VecDeque<Turn>, lanes: usize, threads: usize) -> Result<Vec<Turn>, StudyError> {
         let queue = Mutex::new(queue);
         let elsewhere = Mutex::new(Vec::new());
@@ -256,7 +256,7 @@ impl<'a> Work<'a> {
             for _ in 0..lanes {
                 scope.spawn(|| {
                     loop {
-                        let next = queue.lock().expect("no lane panics with the queue").pop_front();
+                        let next = queue.lock().expect("no lane panics while it holds the queue").pop_front();
                         let Some(turn) = next else { break };
                         if self.stopped.load(Ordering::SeqCst) {
                             break;
@@ -264,12 +264,14 @@ impl<'a> Work<'a> {
                         match self.take(&turn, threads) {
                             Ok(None) => {}
                             Ok(Some(_)) => {
-                                elsewhere.lock().expect("no lane panics with the list").push(turn);
+                                elsewhere.lock().expect("no lane panics while it holds the list").push(turn);
                             }
                             Err(error) => {
                                 self.stopped.store(true, Ordering::SeqCst);
-                                let mut failure = failure.lock().expect("no lane panics with the failure");
-                                // What went wrong is worth more than that the others were stopped for it.
+                                let mut failure =
+                                    failure.lock().expect("no lane panics while it holds the failure");
+                                // The error itself is more useful than the interruption of the others that it
+                                // caused.
                                 if failure.is_none() || matches!(*failure, Some(StudyError::Interrupted)) {
                                     *failure = Some(error);
                                 }
@@ -286,7 +288,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Waits until the runs that other processes are at are done, and does those whose process dies.
+    /// Waits until the runs that other processes are working on are done, and does those whose process dies.
     fn wait_for(&self, mut runs: Vec<Turn>, threads: usize) -> Result<(), StudyError> {
         runs.sort_by_key(|turn| turn.index);
         while !runs.is_empty() {
@@ -299,14 +301,14 @@ impl<'a> Work<'a> {
                 }
             }
             if let Some((name, holder)) = worker {
-                self.rest(&name, &holder)?;
+                self.pause(&name, &holder)?;
             }
             runs = still;
         }
         Ok(())
     }
 
-    /// Does a run, unless another process is at it, which is then given.
+    /// Does a run, unless another process is working on it; that process is then returned.
     fn take(&self, turn: &Turn, threads: usize) -> Result<Option<Holder>, StudyError> {
         let done_elsewhere = || turn.folder.complete().is_file() && !turn.before;
         let mut lock = None;
@@ -330,8 +332,8 @@ impl<'a> Work<'a> {
         Ok(None)
     }
 
-    /// Takes the lock on a run. Where its holder is on another machine and may have died with it, as that of a
-    /// job that was put back into its queue, its heartbeat is waited for.
+    /// Takes the lock on a run. If its holder is on another machine and may have died with it, as for a job
+    /// that was requeued, waits for its heartbeat.
     fn claim_patiently(&self, turn: &Turn) -> Result<RunLock, StudyError> {
         let mut seen = None;
         loop {
@@ -342,14 +344,14 @@ impl<'a> Work<'a> {
                         && seen.is_none_or(|beat| beat == holder.beat) =>
                 {
                     seen = Some(holder.beat);
-                    self.rest(&turn.name, &holder)?;
+                    self.pause(&turn.name, &holder)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Trains and measures one run and notes what became of it. Gives the time that its analyses took.
+    /// Trains and measures one run and records the outcome. Returns the time that its analyses took.
     fn one(&self, turn: &Turn, lock: RunLock, threads: usize) -> Result<Duration, StudyError> {
         let failure = turn.folder.failure();
         if failure.is_file() {
@@ -359,10 +361,10 @@ impl<'a> Work<'a> {
         let outcome = self.train_and_measure(turn, &lock, threads);
         match &outcome {
             Err(StudyError::Interrupted) => {}
-            // Whoever took the run over says what becomes of it.
+            // The process that took the run over records its outcome.
             Err(_) if lock.check().is_err() => {}
             Err(error) => {
-                // If this cannot be written either, the caller is told all the same.
+                // If this cannot be written either, the caller still receives the error.
                 let _ = atomic::write(&failure, format!("{error}\n").as_bytes());
             }
             Ok(_) => {
@@ -401,12 +403,12 @@ impl<'a> Work<'a> {
         let pool = Arc::new(train::threads(Some(threads))?);
         let options = self.analysis_options(config.data_dir.clone(), pool);
         let mut report = |advance: &Advance| tell(Stage::Analysing(advance)) == Control::Continue;
-        // A probe is asked whether it learned, and nothing else.
+        // A probe is only analysed to see whether it learned.
         let analyses: &[Analysis] = if config.probe { &[Analysis::Generalisation] } else { &Analysis::ALL };
         match analysis::analyse(folder.path(), analyses, &options, &mut report) {
             Ok(_) => {}
             Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
-            // A run that died before its first epoch has nothing to measure; the comparison says so.
+            // A run that diverged in its first epoch has nothing to measure; the comparison reports it.
             Err(AnalysisError::NoEpoch { .. }) if summary.outcome == train::Outcome::Diverged => {}
             Err(error) => return Err(error.into()),
         }

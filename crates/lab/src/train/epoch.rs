@@ -1,4 +1,4 @@
-//! One epoch: its batches, its evaluation, its lines in the records.
+//! One epoch: its batches, its evaluation and its records.
 
 use super::event::Batch;
 use super::ranks::{Images, Order};
@@ -115,8 +115,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The end of a run in which something is not a number any more. Its last weights are those before the update
-    /// that failed, whenever the last checkpoint was written.
+    /// Ends a run in which a value is no longer finite. Its last weights are those before the failed update,
+    /// independent of when the last checkpoint was written.
     fn non_finite(
         &mut self,
         epoch: u64,
@@ -128,7 +128,7 @@ impl Session {
         Ok(Some(Outcome::Diverged))
     }
 
-    /// Images in evaluation; `None` if the watcher asked to stop.
+    /// Evaluates images; `None` if the watcher asked to stop.
     fn evaluate(
         &self,
         images: Images,
@@ -145,7 +145,7 @@ impl Session {
         evaluate::evaluate_measured(&config.network, total, config.time_steps, measure, &mut progress)
     }
 
-    /// Writes what an epoch gave, and last the checkpoint that completes it.
+    /// Writes the results of an epoch, and then the checkpoint that completes it.
     fn finish(
         &mut self,
         evaluation: Option<Evaluation>,

@@ -1,14 +1,14 @@
-//! What training tells whoever watches: a terminal, a study, a Python callback. The lab itself prints
+//! Events that training reports to a watcher: a terminal, a study or a Python callback. The lab itself prints
 //! nothing.
 
 use leaklab_record::health::Notice;
 use leaklab_record::metrics::Epoch;
 use std::path::PathBuf;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
-    /// Training is about to begin or to go on.
+    /// Training is about to start or to continue.
     Started {
         /// Training images.
         images: usize,
@@ -20,12 +20,12 @@ pub enum Event<'a> {
         epochs: u64,
         /// Epochs completed before.
         epoch: u64,
-        /// Batches completed before in the epoch under way.
+        /// Batches of the current epoch completed before.
         batch: u64,
-        /// Threads at work.
+        /// Number of threads.
         threads: usize,
     },
-    /// Something the user must be told: a damaged checkpoint, changed settings.
+    /// A notice for the user, such as a damaged checkpoint or changed settings.
     Notice(&'a str),
     /// A batch was trained.
     Batch(&'a Batch),
@@ -44,12 +44,12 @@ pub enum Event<'a> {
     Checkpoint {
         /// Epochs completed.
         epoch: u64,
-        /// Batches completed in the epoch under way.
+        /// Batches of the current epoch completed.
         batch: u64,
     },
 }
 
-/// Where an epoch stands.
+/// Progress of an epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The epoch, counted from 1.
@@ -60,7 +60,7 @@ pub struct Batch {
     pub batch: u64,
     /// Batches in an epoch.
     pub batches: u64,
-    /// Mean squared error in the epoch so far.
+    /// Mean SSE per sample in the epoch so far.
     pub sse: f64,
     /// Accuracy in the epoch so far.
     pub accuracy: f64,
@@ -70,10 +70,10 @@ pub struct Batch {
     pub seconds_to_go: f64,
 }
 
-/// What the watcher wants.
+/// The answer of a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
+    /// Continue.
     Continue,
     /// Finish the batch, write a checkpoint and stop.
     Stop,
@@ -86,11 +86,11 @@ pub enum Outcome {
     Finished,
     /// The watcher asked to stop; the run can be resumed.
     Interrupted,
-    /// The run diverged and was to stop then, or nothing is a number any more.
+    /// The run diverged and was to stop in that case, or a value is no longer finite.
     Diverged,
 }
 
-/// What there is to say in the end.
+/// Summary at the end of training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The run.
@@ -99,14 +99,14 @@ pub struct Summary {
     pub outcome: Outcome,
     /// Epochs completed.
     pub epochs: u64,
-    /// The last epoch's figures, if there is one.
+    /// The metrics of the last epoch, if there is one.
     pub last: Option<Epoch>,
     /// Epoch with the highest test accuracy, 0 if none was evaluated.
     pub best_epoch: u64,
     /// That accuracy.
     pub best_accuracy: f64,
-    /// Everything that was wrong.
+    /// All health notices.
     pub notices: Vec<Notice>,
-    /// Share of the training images that stood in place of the test images; 0 if none did.
+    /// Share of the training images that was used in place of the test images; 0 if none was.
     pub validation: f32,
 }

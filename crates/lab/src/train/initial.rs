@@ -9,7 +9,7 @@ use crate::data::present::Scratch;
 use crate::evaluate::Inputs;
 use leaklab_engine::{Input, Isa, Leak, Network, Packed, Tau};
 
-/// Training images by which the rates are measured.
+/// Number of training images on which the rates are measured.
 const IMAGES: usize = 64;
 
 /// The network of a run before its first update; `training` shows the training images.

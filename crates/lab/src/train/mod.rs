@@ -1,9 +1,9 @@
-//! Training that can be trusted: the protocol of the paper's section 4.1, interrupted at any moment and
-//! continued to the same bits.
+//! Training by the protocol of the paper's section 4.1. It can be interrupted at any moment and resumed, with
+//! bit-identical results.
 //!
-//! Everything that decides what happens next is in the checkpoint: weights, optimiser, and counters that
-//! every random number is a function of. What is written about an epoch (metrics, events, health) goes to
-//! disk before the checkpoint that completes it; a resumed run cuts these files back to its checkpoint and
+//! The checkpoint contains everything that determines the rest of a run: weights, optimiser state, and the
+//! counters of which every random number is a function. The records of an epoch (metrics, events, health) are
+//! written before the checkpoint that completes it; a resumed run truncates these files to its checkpoint and
 //! writes the same lines again.
 
 mod epoch;
@@ -32,27 +32,27 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What does not change a run's results (but see `isa`).
+/// Options that do not change a run's results (but see `isa`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Threads to use; as many as the machine has if not set.
+    /// Number of threads; if not set, as many as the machine has.
     pub threads: Option<usize>,
     /// Minutes between checkpoints within an epoch.
     pub checkpoint_minutes: f64,
-    /// Stop when the run diverges or dies out.
+    /// Stop when the run diverges or a layer becomes silent.
     pub stop_on_divergence: bool,
-    /// Where the data sets are, if not where the run's settings say.
+    /// Folder of the data sets; if not set, that of the run's settings.
     pub data_dir: Option<PathBuf>,
-    /// Instruction set of the kernels. Gradients are summed in its order: the one option that may change a
-    /// run's last bits.
+    /// Instruction set of the kernels. It determines the order in which gradients are summed, and is the only
+    /// option that may change a run's last bits.
     pub isa: Isa,
-    /// Weights that a new run begins with, in place of random ones. A run that is continued has its own.
+    /// Weights that a new run starts with, instead of random ones. A resumed run has its own.
     pub initial: Option<Initial>,
     /// The processes that share the work; rank 0 trains, the others [`work`] for it.
     pub ranks: Ranks,
 }
 
-/// Weights that a run begins with.
+/// Weights that a run starts with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Initial {
     /// All weights, in the order of the network's parameters.
@@ -60,7 +60,7 @@ pub struct Initial {
 }
 
 impl Initial {
-    /// SHA-256 of the weights, which the run's settings keep.
+    /// SHA-256 of the weights, which is stored in the run's settings.
     pub fn digest(&self) -> String {
         let bytes: Vec<u8> = self.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
         Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -86,7 +86,8 @@ impl Default for Options {
 pub enum TrainError {
     /// The folder holds a run already.
     #[error(
-        "{}: there is a run here already; continue it with `leaklab train --resume {}` or choose another --out",
+        "{}: there is a run here already; continue it with `leaklab train --resume {}` or choose another \
+         --out",
         path.display(), path.display()
     )]
     Exists {
@@ -97,11 +98,15 @@ pub enum TrainError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// Something could not be written; what was written before is intact.
-    #[error("{source}; the last checkpoint ({position}) is intact: put this right, then `leaklab train --resume {}`", run.display())]
+    #[error(
+        "{source}; the last checkpoint ({position}) is intact: correct this, then `leaklab train --resume \
+         {}`",
+        run.display()
+    )]
     Write {
         /// The run.
         run: PathBuf,
-        /// Where the last checkpoint stands, in words.
+        /// Position of the last checkpoint, in words.
         position: String,
         /// What went wrong.
         source: RecordError,
@@ -112,20 +117,20 @@ pub enum TrainError {
     /// An input does not fit the network.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The initial weights cannot be scaled as `initial` says.
+    /// The initial weights cannot be scaled as `initial` requires.
     #[error("initial = \"rate\": {0}")]
     Calibration(#[from] CalibrationError),
-    /// The training needs more memory than there is.
+    /// The training needs more memory than is available.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),
-    /// The initial weights are another network's.
+    /// The initial weights belong to another network.
     #[error("{given} initial weights were given, and network {network} has {needed}")]
     Initial {
         /// The network's notation.
         network: String,
-        /// Weights that were given.
+        /// Number of weights that were given.
         given: usize,
-        /// Weights that it has.
+        /// Number of weights of the network.
         needed: usize,
     },
     /// The processes cannot work together.
@@ -134,9 +139,9 @@ pub enum TrainError {
     /// The threads cannot be started.
     #[error("{threads} threads cannot be started: {reason}")]
     Threads {
-        /// How many were asked for.
+        /// The requested number.
         threads: usize,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
 }
@@ -147,7 +152,7 @@ impl From<RecordError> for TrainError {
     }
 }
 
-/// Trains a new run into the folder `out`.
+/// Trains a new run in the folder `out`.
 pub fn train(
     config: &RunConfig,
     out: &Path,
@@ -158,9 +163,9 @@ pub fn train(
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
-    let ready = Ready::anew(config, &folder, options)?;
+    let ready = Ready::new_run(config, &folder, options)?;
     let lock = folder.lock()?;
-    // Another process may have begun a run while the data was read.
+    // Another process may have started a run while the data was read.
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
@@ -168,20 +173,20 @@ pub fn train(
     ready.go(folder, Arc::new(lock), options, report)
 }
 
-/// Continues a run from its last good checkpoint. A finished run is left as it is.
+/// Resumes a run from its last good checkpoint. A finished run is not changed.
 pub fn resume(
     run: &Path,
     options: &Options,
     report: &mut dyn FnMut(Event) -> Control,
 ) -> Result<Summary, TrainError> {
     let folder = RunFolder::open(run)?;
-    let ready = Ready::as_begun(&folder, options)?;
+    let ready = Ready::started_run(&folder, options)?;
     let lock = folder.lock()?;
     ready.go(folder, Arc::new(lock), options, report)
 }
 
-/// Trains a run whose folder this process has locked: from its last good checkpoint if it was begun, as
-/// `config` says if not.
+/// Trains a run whose folder this process has locked: from its last good checkpoint if it was started before,
+/// otherwise as a new run with `config`.
 pub fn go_on(
     config: &RunConfig,
     folder: &RunFolder,
@@ -191,17 +196,17 @@ pub fn go_on(
 ) -> Result<Summary, TrainError> {
     let (folder, ready) = if folder.exists() {
         let folder = RunFolder::open(folder.path())?;
-        let ready = Ready::as_begun(&folder, options)?;
+        let ready = Ready::started_run(&folder, options)?;
         (folder, ready)
     } else {
-        let ready = Ready::anew(config, folder, options)?;
+        let ready = Ready::new_run(config, folder, options)?;
         manifest::write(&folder.run_toml(), &ready.config.to_toml())?;
         (folder.clone(), ready)
     };
     ready.go(folder, lock.clone(), options, report)
 }
 
-/// All that a training needs besides its folder.
+/// Everything that a training needs except its folder.
 struct Ready {
     config: RunConfig,
     dataset: Dataset,
@@ -210,7 +215,7 @@ struct Ready {
 
 impl Ready {
     /// For a new run.
-    fn anew(config: &RunConfig, folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
+    fn new_run(config: &RunConfig, folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
         let pool = threads(options.threads)?;
         check_memory(config, &pool)?;
         let mut config = config.clone();
@@ -226,8 +231,8 @@ impl Ready {
         Ok(Ready { config, dataset, pool })
     }
 
-    /// For a run that was begun.
-    fn as_begun(folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
+    /// For a run that was started before.
+    fn started_run(folder: &RunFolder, options: &Options) -> Result<Self, TrainError> {
         let mut config = run::read_config(folder)?;
         config.data_dir = options.data_dir.clone().or(config.data_dir);
         let pool = threads(options.threads)?;
@@ -252,10 +257,10 @@ fn check_memory(config: &RunConfig, pool: &rayon::ThreadPool) -> Result<(), memo
     memory::check_training(&config.network, config.optimiser(), config.time_steps, config.batch, threads)
 }
 
-/// More threads than this are a slip of the finger.
+/// Largest number of threads that is accepted; more are assumed to be a typing error.
 pub const MOST_THREADS: usize = 1024;
 
-/// A pool of threads; as many as the machine has if not set.
+/// A pool of `count` threads; if not set, as many as the machine has.
 pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
     if let Some(threads) = count.filter(|count| !(1..=MOST_THREADS).contains(count)) {
         let reason = format!("a whole number from 1 to {MOST_THREADS} is expected");

@@ -1,5 +1,6 @@
-//! What every process of a training has, and does, the same: settings, images, weights, optimiser; a batch,
-//! an update, a share of an evaluation. One process alone has all of it, and no other to talk to.
+//! The state and the work that all processes of a training have in common: settings, images, weights and
+//! optimiser; batches, updates and shares of evaluations. A single process does the same without
+//! communication.
 
 use super::TrainError;
 use super::ranks::{self, Images, Order, Ranks, World};
@@ -24,7 +25,7 @@ pub(super) struct Replica {
     /// Threads of all processes together.
     pub threads: usize,
     pub network: Network,
-    /// The network as the kernels want it; updated before it is used.
+    /// The weights in the layout of the kernels; updated before use.
     pub packed: Packed,
     pub state: State,
     pub gradients: Vec<f32>,
@@ -33,45 +34,45 @@ pub(super) struct Replica {
     training: Presentation,
     /// How test images are shown.
     testing: Presentation,
-    /// The epoch whose order of images is known, and the order.
+    /// An epoch, and its order of images.
     order: (u64, Vec<u32>),
     pub times: Times,
     /// Whether this process was asked to stop, and after a shared batch, whether any was.
     pub asked: bool,
 }
 
-/// Where the time of shared batches went.
+/// Durations of shared batches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
-    /// In batches, all in all.
+    /// Total time in batches.
     pub all: Duration,
-    /// Waiting for processes that were not done yet.
+    /// Waiting for processes that were not ready.
     pub waiting: Duration,
-    /// Passing letters on.
+    /// Exchanging messages.
     pub passing: Duration,
 }
 
-/// What one training sample gave.
+/// The result of one training sample.
 pub(super) struct Scored {
     pub correct: bool,
     pub sse: f64,
-    /// Spikes of each hidden layer, where asked for.
+    /// Spikes of each hidden layer, if they are counted.
     pub spikes: Vec<u64>,
 }
 
 impl Scored {
-    fn write(&self, letter: &mut Vec<u32>) {
-        ranks::write_whole(&[u64::from(self.correct), self.sse.to_bits()], letter);
-        ranks::write_whole(&self.spikes, letter);
+    fn write(&self, message: &mut Vec<u32>) {
+        ranks::write_whole(&[u64::from(self.correct), self.sse.to_bits()], message);
+        ranks::write_whole(&self.spikes, message);
     }
 
     fn read(numbers: &[u64]) -> Self {
-        let [correct, sse, spikes @ ..] = numbers else { unreachable!("as it was written") };
+        let [correct, sse, spikes @ ..] = numbers else { unreachable!("numbers as `write` wrote them") };
         Scored { correct: *correct != 0, sse: f64::from_bits(*sse), spikes: spikes.to_vec() }
     }
 }
 
-/// How a run shows its training images, and its test images.
+/// The presentations of a run's training images and of its test images.
 pub(super) fn presentations(config: &RunConfig, dataset: &Dataset, isa: Isa) -> (Presentation, Presentation) {
     let testing = evaluate::presentation(config, dataset).with_isa(isa);
     (Presentation { augmentation: Augmentation { ..config.augment }, ..testing.clone() }, testing)
@@ -95,7 +96,7 @@ impl Replica {
         Ok(Replica {
             threads: pool.current_num_threads(),
             gradients: vec![0.0; network.weights.len()],
-            packed: Packed::new(&network, isa)?,
+            packed: pool.install(|| Packed::new(&network, isa))?,
             scratch: Scratch::default(),
             order: (0, Vec::new()),
             times: Times::default(),
@@ -117,7 +118,7 @@ impl Replica {
         self.dataset.train.len().div_ceil(self.config.batch) as u64
     }
 
-    /// Rank 0 tells the others what is next. Alone there is nobody to tell.
+    /// Sends an order of rank 0 to the others, if there are any.
     pub fn tell(&self, order: Order) -> Result<(), TrainError> {
         if let Ranks::World(world) = &self.ranks {
             ranks::tell(&**world, Some(&order))?;
@@ -125,7 +126,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Runs a batch forward and backward. What each sample gave is returned, in order; the gradient is kept.
+    /// Runs a batch forward and backward. Returns the result of each sample, in order, and stores the
+    /// gradient.
     pub fn batch(&mut self, epoch: u64, batch: u64) -> Result<Vec<Scored>, TrainError> {
         if self.order.0 != epoch {
             self.order = (epoch, philox::shuffle(self.config.seed, epoch as u32, self.dataset.train.len()));
@@ -164,12 +166,12 @@ impl Replica {
                 let start = Instant::now();
                 let times = &mut self.times;
                 let own = share(&shared, &**world, pool, scratch, prepare, measure, gradients, times)?;
-                let mut letter = vec![u32::from(self.asked)];
-                own.iter().for_each(|sample| sample.write(&mut letter));
-                let letters = timed(times, &**world, || world.all_gather(letter))?;
+                let mut message = vec![u32::from(self.asked)];
+                own.iter().for_each(|sample| sample.write(&mut message));
+                let messages = timed(times, &**world, || world.all_gather(message))?;
                 times.all += start.elapsed();
-                self.asked = letters.iter().any(|letter| letter[0] != 0);
-                let samples = letters.iter().map(|letter| ranks::read_whole(&letter[1..]));
+                self.asked = messages.iter().any(|message| message[0] != 0);
+                let samples = messages.iter().map(|message| ranks::read_whole(&message[1..]));
                 let samples =
                     samples.map(|numbers| numbers.chunks_exact(2 + counted).map(Scored::read).collect());
                 Ok(in_order(&shared, samples.collect()))
@@ -188,7 +190,7 @@ impl Replica {
         );
     }
 
-    /// Images of a kind.
+    /// The images of a kind.
     pub fn images(&self, images: Images) -> &Split {
         match images {
             Images::Test => &self.dataset.test,
@@ -196,7 +198,7 @@ impl Replica {
         }
     }
 
-    /// What some images give in evaluation, in order. The weights must have been packed.
+    /// The results of some images in evaluation, in order. The weights must have been packed.
     pub fn measure(
         &self,
         images: Images,
@@ -209,13 +211,14 @@ impl Replica {
             Ranks::Alone => Ok(own(range)?),
             Ranks::World(world) => {
                 let share = world.place().samples(range.len());
-                let mut letter = Vec::new();
+                let mut message = Vec::new();
                 for image in own(range.start + share.start..range.start + share.end)? {
-                    ranks::write_whole(&image.numbers(), &mut letter);
+                    ranks::write_whole(&image.numbers(), &mut message);
                 }
                 let numbers = Measured::numbers_of(&self.config.network);
-                let letters = world.all_gather(letter)?;
-                let whole: Vec<u64> = letters.iter().flat_map(|letter| ranks::read_whole(letter)).collect();
+                let messages = world.all_gather(message)?;
+                let whole: Vec<u64> =
+                    messages.iter().flat_map(|message| ranks::read_whole(message)).collect();
                 let measured = whole.chunks_exact(numbers);
                 Ok(measured.map(|numbers| Measured::from_numbers(&self.config.network, numbers)).collect())
             }
@@ -223,7 +226,7 @@ impl Replica {
     }
 }
 
-/// A batch that is shared with other processes. Returns what this process's samples gave.
+/// Runs a batch that is shared with other processes. Returns the results of this process's samples.
 fn share(
     shared: &SharedBatch,
     world: &dyn World,
@@ -237,17 +240,17 @@ fn share(
     gradients.fill(0.0);
     let mut scored = Vec::new();
     for round in 0..shared.rounds() {
-        let (own, letters) = pool.install(|| shared.run(round, scratch, &prepare, &measure))?;
+        let (own, messages) = pool.install(|| shared.run(round, scratch, &prepare, &measure))?;
         scored.extend(own);
-        let letters = timed(times, world, || world.all_to_all(letters))?;
-        let sums = pool.install(|| shared.sum(round, &letters));
+        let messages = timed(times, world, || world.all_to_all(messages))?;
+        let sums = pool.install(|| shared.sum(round, &messages));
         let sums = timed(times, world, || world.all_gather(sums))?;
         pool.install(|| shared.add(round, &sums, gradients));
     }
     Ok(scored)
 }
 
-/// What all processes' samples gave, in the order of the batch: each process has some of each round.
+/// The results of all processes, in the order of the batch: each process has some samples of each round.
 fn in_order(shared: &SharedBatch, ranks: Vec<Vec<Scored>>) -> Vec<Scored> {
     let mut ranks: Vec<_> = ranks.into_iter().map(Vec::into_iter).collect();
     let mut scored = Vec::with_capacity(shared.samples);
@@ -259,7 +262,7 @@ fn in_order(shared: &SharedBatch, ranks: Vec<Vec<Scored>>) -> Vec<Scored> {
     scored
 }
 
-/// Passes letters on once all are ready to.
+/// Exchanges messages once all processes are ready, and measures the time.
 fn timed<R>(
     times: &mut Times,
     world: &dyn World,

@@ -1,4 +1,4 @@
-//! One process's work on a run: opened from the last good checkpoint (or none), saved to the next.
+//! The work of one process on a run, from the last good checkpoint (or none) to the next.
 
 use super::ranks::{Order, Ranks};
 use super::replica::{Replica, Times, presentations};
@@ -40,12 +40,12 @@ pub(super) struct Session {
     pub(super) before: (Vec<f32>, leaklab_engine::optimiser::State),
     /// Digest of the training images.
     data: String,
-    /// What the user must be told before training goes on.
+    /// Notices for the user, reported before training continues.
     notices: Vec<String>,
 }
 
 impl Session {
-    /// Opens a run whose `run.toml` is in place, and cuts its records back to its checkpoint.
+    /// Opens a run whose `run.toml` is in place, and truncates its records to its checkpoint.
     pub(super) fn open(
         config: RunConfig,
         folder: RunFolder,
@@ -63,7 +63,8 @@ impl Session {
                 let changed = run::changes(&config, &found.checkpoint, Binds::Course);
                 if !changed.is_empty() {
                     notices.push(format!(
-                        "run.toml was changed since the last checkpoint ({}); the rest of the run follows the new settings",
+                        "run.toml was changed since the last checkpoint ({}); the rest of the run follows \
+                         the new settings",
                         changed.join("; ")
                     ));
                 }
@@ -105,7 +106,12 @@ impl Session {
             replica.threads = worker::meet(&**world, options, replica.threads)?;
         }
         Ok(Session {
-            health: Health::new(replica.config.leak.clone(), noticed, position.first_squared_error),
+            health: Health::new(
+                replica.config.leak.clone(),
+                f64::from(replica.config.v_th),
+                noticed,
+                position.first_squared_error,
+            ),
             events: Events::open(&folder.events(), position.epoch)?,
             log: Log::open(&folder.log())?,
             options: options.clone(),
@@ -122,7 +128,7 @@ impl Session {
         })
     }
 
-    /// Trains until the end, or until the watcher or the run's health says stop.
+    /// Trains until the end, or until the watcher or the run's health stops it.
     pub(super) fn run(mut self, report: &mut dyn FnMut(Event) -> Control) -> Result<Summary, TrainError> {
         let (epoch, batch) = (self.position.epoch, self.position.batch);
         if let Ranks::World(world) = &self.options.ranks {
@@ -142,7 +148,7 @@ impl Session {
             self.write_log(&notice)?;
             report(Event::Notice(&notice));
         }
-        // A finished run is left as it is.
+        // A finished run is not changed.
         let finished = self.saved.is_some() && epoch >= self.replica.config.epochs;
         if !finished {
             let version = env!("CARGO_PKG_VERSION");
@@ -158,7 +164,7 @@ impl Session {
         }
         let mut stop = report(started) == Control::Stop;
         if self.saved.is_none() {
-            // Proves, before any work is done, that there is room for a checkpoint.
+            // Shows, before any work is done, that there is space for a checkpoint.
             self.save(report)?;
         }
         let mut outcome = Outcome::Finished;
@@ -207,7 +213,7 @@ impl Session {
         now || self.health.has_exploded()
     }
 
-    /// Writes a checkpoint of where the run stands.
+    /// Writes a checkpoint of the current state.
     pub(super) fn save(&mut self, report: &mut dyn FnMut(Event) -> Control) -> Result<(), TrainError> {
         let checkpoint = self.checkpoint(true);
         let result = checkpoint.save(&self.folder, &self.lock);
@@ -219,7 +225,7 @@ impl Session {
         Ok(())
     }
 
-    /// The run as it stands, with the optimiser's state or without.
+    /// The current state of the run, with or without the optimiser's state.
     pub(super) fn checkpoint(&self, with_optimiser: bool) -> Checkpoint {
         let parameters = self.replica.config.network.parameters().iter();
         let mut tensors: Vec<Tensor> = parameters
@@ -248,7 +254,7 @@ impl Session {
         Checkpoint { header, tensors }
     }
 
-    /// Records a health notice and tells the watcher.
+    /// Records health notices and reports them to the watcher.
     pub(super) fn notice(
         &mut self,
         notices: Vec<Notice>,
@@ -268,7 +274,8 @@ impl Session {
         self.written(result)
     }
 
-    /// Says in the log what an epoch's work cost besides computing, where several processes share it.
+    /// Writes to the log what share of an epoch's time was communication, if several processes share the
+    /// work.
     pub(super) fn log_communication(&mut self, epoch: u64) -> Result<(), TrainError> {
         let Times { all, waiting, passing } = std::mem::take(&mut self.replica.times);
         if all.is_zero() {
@@ -277,12 +284,12 @@ impl Session {
         let share = |time: Duration| 100.0 * time.as_secs_f64() / all.as_secs_f64();
         let (waiting, passing) = (share(waiting), share(passing));
         self.write_log(&format!(
-            "epoch {epoch}: {passing:.1} % of the training time was communication, {waiting:.1} % waiting for other \
-             processes"
+            "epoch {epoch}: {passing:.1} % of the training time was communication, {waiting:.1} % waiting \
+             for other processes"
         ))
     }
 
-    /// Adds to a failed write what became of the run.
+    /// Adds the state of the run to the error of a failed write.
     pub(super) fn written(&self, result: Result<(), RecordError>) -> Result<(), TrainError> {
         result.map_err(|source| match self.saved {
             None => source.into(),
@@ -298,7 +305,7 @@ impl Session {
     }
 }
 
-/// Names of what an optimiser remembers.
+/// Names of the tensors of an optimiser's state.
 fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
     match optimiser {
         Optimiser::Sgd { .. } => &["optimiser.velocity"],
@@ -306,8 +313,8 @@ fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
     }
 }
 
-/// The optimiser's state in a checkpoint. Where a changed `run.toml` asks for another optimiser, it starts
-/// afresh.
+/// The optimiser's state in a checkpoint. If a changed `run.toml` sets another optimiser, the state is the
+/// initial one.
 pub(super) fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, network: &Network) -> State {
     let mut state = config.optimiser().start(network.weights.len());
     for (name, moment) in moment_names(config.optimiser()).iter().zip(&mut state.moments) {

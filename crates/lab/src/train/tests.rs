@@ -1,4 +1,4 @@
-//! Several ranks train as one process does, and refuse what would not give the same bits.
+//! Several ranks train with bit-identical results to one process, and refuse what would change them.
 
 use super::ranks::threads::world;
 use super::{Control, Event, Options, Outcome, Ranks, Summary, TrainError, resume, train, work};
@@ -37,7 +37,7 @@ fn results(run: &Path) -> (Vec<u8>, Vec<u8>, Vec<String>) {
     (read(folder.checkpoint()), read(folder.best()), metrics.collect())
 }
 
-/// Runs a world of ranks, each with `threads` threads; rank 0 does `lead`.
+/// Runs a world of ranks, each with `threads` threads; rank 0 runs `lead`.
 fn together<R: Send>(
     ranks: usize,
     threads: usize,
@@ -76,7 +76,7 @@ fn ranks_and_threads_do_not_change_a_bit() {
 }
 
 #[test]
-fn a_run_goes_on_with_other_ranks() {
+fn a_run_is_resumed_with_other_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
     train(&config(), &whole, &Options::default(), &mut go_on).unwrap();

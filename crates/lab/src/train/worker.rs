@@ -1,5 +1,5 @@
-//! The ranks other than 0: they get settings and weights from rank 0, read the images themselves, and do what
-//! rank 0 says until it says leave. They write nothing.
+//! The ranks other than 0: they receive settings and weights from rank 0, read the images themselves, and
+//! follow the orders of rank 0 until it sends [`Order::Leave`]. They write nothing.
 
 use super::ranks::{self, Order, Ranks, World};
 use super::replica::Replica;
@@ -12,25 +12,26 @@ use leaklab_record::{Checkpoint, RunFolder};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What rank 0 tells the others of the run.
+/// What rank 0 sends to the others about the run.
 #[derive(Serialize, Deserialize)]
 struct Introduction {
     run: PathBuf,
     settings: String,
 }
 
-/// Checks that all ranks would compute the same bits, and counts their threads. Called by every rank, first.
+/// Checks that all ranks would compute bit-identical results, and counts their threads. Every rank calls it
+/// first.
 pub(super) fn meet(world: &dyn World, options: &Options, own_threads: usize) -> Result<usize, TrainError> {
     let version = env!("CARGO_PKG_VERSION");
     ranks::check_alike(world, "version", version, "run the same program on all machines")?;
     let isa = options.isa.to_string();
-    let remedy = "the last bits depend on it, so choose one that all machines have, by --isa";
+    let remedy = "the last bits depend on it, so choose one that all machines have, with --isa";
     ranks::check_alike(world, "the instruction set", &isa, remedy)?;
     let threads = world.all_gather(vec![own_threads as u32])?;
     Ok(threads.iter().flatten().map(|&threads| threads as usize).sum())
 }
 
-/// Rank 0's side: tells the others which run it is and where it stands.
+/// Rank 0's side: sends the run and its current state to the others.
 pub(super) fn introduce(
     world: &dyn World,
     replica: &Replica,
@@ -43,8 +44,8 @@ pub(super) fn introduce(
     Ok(())
 }
 
-/// Works for rank 0 until it says leave. Where `asked` says that this process was asked to stop, rank 0
-/// learns it and stops the training.
+/// Works for rank 0 until it sends the order to leave. If `asked` returns that this process was asked to
+/// stop, rank 0 receives this and stops the training.
 pub fn work(options: &Options, asked: &dyn Fn() -> bool) -> Result<(), TrainError> {
     let Ranks::World(world) = &options.ranks else { return Ok(()) };
     let pool = threads(options.threads)?;
@@ -67,7 +68,8 @@ pub fn work(options: &Options, asked: &dyn Fn() -> bool) -> Result<(), TrainErro
     replica.threads = all_threads;
     drop(checkpoint);
     let scratch = Scratch::default();
-    // The weights that are packed: those of the last batch's beginning, until an evaluation packs them again.
+    // Whether the packed weights are current: a batch packs them before its update, so the next evaluation
+    // packs them again.
     let mut packed = false;
     loop {
         match ranks::tell(&**world, None)? {

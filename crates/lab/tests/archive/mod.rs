@@ -1,6 +1,6 @@
 //! Archives of data sets, small enough for a test.
 
-/// A `cifar-10-binary.tar.gz` whose six files hold what `records` makes of their numbers.
+/// A `cifar-10-binary.tar.gz` whose six files contain what `records` returns for their numbers.
 pub fn cifar_archive(compression: flate2::Compression, records: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), compression));
     let names = (1..=5).map(|i| format!("data_batch_{i}.bin")).chain(["test_batch.bin".to_owned()]);

@@ -1,11 +1,14 @@
-//! Small good files for every fuzz target, made by the program's own writers where it has one.
+//! Small valid files for every fuzz target, made by the program's own writers where there is one.
 
 use super::archive::cifar_archive;
+use super::samples::{event_frames, event_lists, picture, recording};
+use super::targets::files::members;
 use super::targets::records::{FINGERPRINT, PASS_SIZE, pass_network};
 use flate2::Compression;
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Architecture, Leak, Network, Tau};
 use leaklab_lab::analysis::pass::{ActivityPass, Pass, SpectrumPass};
+use leaklab_lab::data::{Limits, arrays};
 use leaklab_lab::exchange::{ExportOptions, export, nir, npz, safetensors};
 use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
 use leaklab_record::metrics::{self, Epoch, LayerEpoch};
@@ -162,7 +165,23 @@ fn data() -> Vec<Seed> {
         ("matlab", "svhn.mat", include_bytes!("../fixtures/svhn-compressed.mat").to_vec()),
         ("matlab", "doubles.mat", doubles()),
         ("tar", "cifar.tar.gz", archive()),
+        ("nmnist", "recording.bin", recording(12)),
+        ("image", "small.png", picture(8, image::ImageFormat::Png)),
+        ("image", "small.jpg", picture(8, image::ImageFormat::Jpeg)),
+        ("images", "digits", members(&digits())),
+        ("events", "lists", members(&event_lists())),
+        ("events", "frames", members(&event_frames())),
     ]
+}
+
+/// Two digits to train with and one to test with, as an archive of arrays.
+fn digits() -> Vec<u8> {
+    let limits = Limits { train: Some(2), test: Some(1), ..Limits::NONE };
+    let data = leaklab_lab::data::load("digits", None, &limits).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npz");
+    arrays::save(&data, &path).unwrap();
+    std::fs::read(path).unwrap()
 }
 
 /// A MATLAB file with one array of three doubles.

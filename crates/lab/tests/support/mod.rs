@@ -1,9 +1,8 @@
-//! What several tests need: a small file system in memory, saying aloud that a test did not run, damaged
-//! files.
+//! What several tests need: a small file system in memory, messages for skipped tests, and damaged files.
 //!
-//! A test that passes because it could not run proves nothing. Whoever reads the output must see that, and
-//! continuous integration must not take it for a pass: with `CI` set, [`skip`] fails the test. The tests of
-//! the `cli` crate use this file too.
+//! A test that passes because it could not run proves nothing. The output must show this, and continuous
+//! integration must not count it as a pass: with `CI` set, [`skip`] fails the test. The tests of the `cli`
+//! crate use this file too.
 
 use leaklab_engine::philox::Stream;
 use std::io::Write;
@@ -12,20 +11,21 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// Says that a test did not run, past the capture of the test harness; fails it in continuous integration.
+/// Reports that a test did not run, bypassing the capture of the test harness; fails it in continuous
+/// integration.
 pub fn skip(what: &str, why: &str) {
-    say_skipped(what, why);
+    report_skipped(what, why);
     assert!(std::env::var_os("CI").is_none(), "{what}: {why}, and CI skips nothing");
 }
 
-/// Says that a test did not run, for what continuous integration cannot be expected to have, such as whole
-/// data sets.
-pub fn say_skipped(what: &str, why: &str) {
+/// Reports that a test did not run because of something that continuous integration cannot be expected to
+/// have, such as whole data sets.
+pub fn report_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
 }
 
-/// Seconds that this process has worked, on all threads: what others do on the machine does not count. Where
-/// the system does not tell, the time that has passed.
+/// Processor seconds of this process, on all threads, so that other work on the machine does not count; wall
+/// time if the system does not report them.
 #[allow(dead_code)]
 pub fn worked() -> f64 {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -39,7 +39,7 @@ pub fn worked() -> f64 {
     ticks.map_or_else(|| begun.elapsed().as_secs_f64(), |ticks| ticks / 100.0)
 }
 
-/// How many times the usual effort the attacks take: 1, or what `tools/attack/run` asks for.
+/// Factor on the default effort of the attacks: 1, or what `tools/attack/run` sets.
 #[allow(dead_code)]
 pub fn attack_times() -> u32 {
     std::env::var("LEAKLAB_ATTACK_TIMES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
@@ -51,7 +51,7 @@ pub struct SmallDisk(PathBuf);
 
 #[allow(dead_code)]
 impl SmallDisk {
-    /// Mounts one at an empty folder; skips the test `what` where this user may not.
+    /// Mounts one at an empty folder; skips the test `what` if this user may not.
     pub fn mount(what: &str, folder: &Path, options: &str) -> Option<Self> {
         let mounted =
             Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder).output();
@@ -75,8 +75,9 @@ impl Drop for SmallDisk {
     }
 }
 
-/// One of: cut short, random bytes, single bytes changed (mostly in the first 200, where the lengths are),
-/// four bytes made huge, a piece doubled or taken out, a number in a text made extreme, all random.
+/// Damages a file in one of these ways: truncation, a few bytes changed at random or four bytes made extreme
+/// (mostly in the first 200 bytes, where the lengths are), a piece inserted or removed, a number in a text
+/// made extreme, everything after the first bytes random.
 #[allow(dead_code)] // not every test file that uses this module damages files
 pub fn mutate(good: &[u8], stream: Stream) -> Vec<u8> {
     let mut at = 0;

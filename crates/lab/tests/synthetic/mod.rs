@@ -1,15 +1,17 @@
-//! Runs that no network was trained for: records with made-up numbers, so that rules can be tested on what
-//! they should say.
+//! Synthetic runs: records with chosen numbers, for which the results of the rules are known.
 #![allow(dead_code)] // each test uses a part
 
 use leaklab_engine::philox::{Purpose, Stream};
-use leaklab_lab::analysis::compare::RunRecord;
+use leaklab_lab::analysis::compare::{RunRecord, compare};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_record::metrics::Epoch;
 use leaklab_record::tables::*;
-use leaklab_record::{Bits, NoiseKey, PAPER_NOISES, Reading, Stimulus};
+use leaklab_record::{Bits, NoiseKey, PAPER_NOISES, Reading, Row, Rows, Stimulus, Table};
 
-/// Random numbers in a row.
+/// Test images of [`study`].
+pub const IMAGES: usize = 1000;
+
+/// A sequence of random numbers.
 pub struct Draw(Stream, usize);
 
 impl Draw {
@@ -56,7 +58,7 @@ pub struct Numbers {
     pub critical_noisy: f64,
 }
 
-/// Accuracies that fall linearly from `clean` to chance, plus `gain` at the severities in a range.
+/// Accuracies that fall linearly from `clean` to chance, plus `gain` at severities of `from` and above.
 pub fn falling(clean: f64, gain: f64, from: usize) -> [f64; 8] {
     std::array::from_fn(|i| {
         let severity = i + 1;
@@ -66,7 +68,8 @@ pub fn falling(clean: f64, gain: f64, from: usize) -> [f64; 8] {
 }
 
 impl Numbers {
-    /// A good network whose accuracy under each of the paper's noises is `gain` above that of another.
+    /// A network that learned, and whose accuracy under each of the paper's noises is `gain` above that of
+    /// `plain(0.0)`.
     pub fn plain(gain: f64) -> Self {
         Numbers {
             accuracy: 0.95,
@@ -81,8 +84,8 @@ impl Numbers {
     }
 }
 
-/// `count` of `images` bits, those of the easiest images: the same ones in every run, so that a difference of
-/// accuracies is a difference on as many images.
+/// Bits of `images` images, of which the easiest are correct: the same ones in every run, so that a
+/// difference of accuracies is a difference on as many images.
 pub fn easiest(accuracy: f64, images: usize) -> Bits {
     let count = (accuracy * images as f64).round() as usize;
     (0..images).map(|i| i < count).collect()
@@ -194,4 +197,38 @@ pub fn robustness_row(noise: NoiseKey, severity: usize, accuracy: f64, images: u
         accuracy_high: (accuracy + 0.03).min(1.0),
         sse: Some(0.5),
     }
+}
+
+/// Runs of three tau with four seeds each; the numbers are a function of tau's rank (0: most leak) and the
+/// seed's index.
+pub fn study(numbers: impl Fn(usize, usize) -> Numbers) -> Vec<RunRecord> {
+    let mut runs = Vec::new();
+    for (rank, tau) in ["9", "30", "inf"].into_iter().enumerate() {
+        for seed in 0..4 {
+            let config = config(&[&format!("tau={tau}"), &format!("seed={}", seed + 1)]);
+            runs.push(record(config, &numbers(rank, seed), IMAGES));
+        }
+    }
+    runs
+}
+
+/// A little spread between seeds, without a trend.
+pub fn wobble(seed: usize) -> f64 {
+    [0.004, -0.003, 0.001, -0.002][seed]
+}
+
+/// A study in which accuracy under noise is higher by these amounts at ranks 0 and 1 than at rank 2.
+pub fn gaining(first: f64, second: f64) -> Vec<RunRecord> {
+    study(|rank, seed| Numbers::plain([first, second, 0.0][rank] + wobble(seed)))
+}
+
+/// The rows of one of the tables of a comparison.
+pub fn rows<R: Row>(tables: &[Table]) -> Vec<R> {
+    let table = tables.iter().find(|table| table.name == R::TABLE).expect("the comparison makes it");
+    Rows::from_table(table).unwrap().rows
+}
+
+/// The opening sentence of a comparison.
+pub fn answer(runs: &[RunRecord]) -> AnswerRow {
+    rows(&compare(runs, None).unwrap()).remove(0)
 }

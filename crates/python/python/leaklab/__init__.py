@@ -1,4 +1,4 @@
-"""LeakLab: train spiking neural networks with and without leak, and find out what leak does.
+"""LeakLab: train spiking neural networks with and without leak, and measure what leak does.
 
 >>> import leaklab
 >>> net = leaklab.Network("1x8x8-16C3-2P-10o", tau=30)
@@ -37,9 +37,9 @@ from ._leaklab import (
 )
 
 Path = str | PathLike[str]
-"""Where a file or folder is."""
+"""Path of a file or folder."""
 Noise = Literal[NOISES]
-"""Kinds of noise."""
+"""Names of the noises."""
 Scenario = Literal["pixel", "channel"]
 """Where noise acts: on pixels before they are encoded, or on spikes."""
 Columns = dict[str, NDArray[Any]]

@@ -26,7 +26,7 @@ Scenario = Literal["pixel", "channel"]
 Columns = dict[str, NDArray[Any]]
 
 class LeakLabError(ValueError):
-    """What was asked for cannot be done; the text says what is wrong, where, and what would be right."""
+    """The request cannot be met; the message states what is wrong, where, and what is expected."""
 
 class Layer:
     """One layer of a network."""
@@ -41,7 +41,7 @@ class Layer:
     def output(self) -> list[int]: ...
 
 class Forward:
-    """What a network did with its input."""
+    """The results of a forward pass."""
 
     @property
     def prediction(self) -> NDArray[np.float32]:
@@ -54,13 +54,13 @@ class Forward:
         """Potentials of the layers that `forward(membranes=...)` named, [T, N, ...]."""
     @property
     def spike_counts(self) -> list[NDArray[np.uint32]]:
-        """Spikes of each neuron, one array [N, ...] per hidden layer, pools included."""
+        """Number of spikes of each neuron, one array [N, ...] per hidden layer, including pools."""
     @property
     def synops(self) -> NDArray[np.uint64]:
         """Synaptic operations, [N, conv, fully connected and output layers]."""
     @property
     def weighted_input_norm(self) -> NDArray[np.float64]:
-        """Time mean of the norm of the weighted input, [N, hidden layers, pools included]."""
+        """Time mean of the norm of the weighted input, [N, hidden layers including pools]."""
     def spikes(self, layer: int | str) -> NDArray[np.uint8]:
         """Spikes of a hidden layer, [T, N, ...]."""
 
@@ -93,7 +93,7 @@ class Network:
         layer_tau: Mapping[str, float] | None = None,
         readout_tau: float | None = None,
     ) -> Network:
-        """The same weights with another leak; what is not given stays as it is."""
+        """The same weights with another leak; time constants that are not given do not change."""
     @property
     def notation(self) -> str: ...
     @property
@@ -111,7 +111,7 @@ class Network:
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """A copy of the weights, [out, in, 3, 3] or [out, in], by layer name."""
     def set_weights(self, weights: Mapping[str, ArrayLike]) -> None:
-        """Replaces the weights of the layers that are named."""
+        """Replaces the weights of the named layers."""
     def forward(
         self, x: ArrayLike, *, membranes: str | Sequence[str] = (), threads: int | None = None
     ) -> Forward:
@@ -130,7 +130,7 @@ class Network:
         """The loss and its gradient with respect to every weight, averaged over the samples."""
     @staticmethod
     def load(path: Path, *, best: bool = False) -> Network:
-        """The network of a run folder or of a folder that `save` made."""
+        """The network of a run folder, or of a folder written by `save`."""
     def save(self, folder: Path) -> None:
         """Writes model.safetensors, config.json and a model card."""
     def to_nir(
@@ -142,12 +142,12 @@ class Network:
         if_r: float | None = None,
         if_as_lif: bool = False,
     ) -> None:
-        """Writes a NIR graph, as Python's nir reads it."""
+        """Writes a NIR graph, in the layout of Python's nir."""
     @staticmethod
     def from_nir(
         path: Path, *, dt: float | None = None, if_r: float = 1.0, integrate_output: bool = False
     ) -> Network:
-        """The network of a NIR graph of any tool; a node without counterpart is named."""
+        """The network of a NIR graph of any tool; the error names a node without counterpart."""
 
 class Dataset:
     """Images or recordings of events, and labels."""
@@ -304,7 +304,7 @@ def analyse(
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
 ) -> dict[str, Columns]:
-    """Runs all analyses of a run, or asks where the robustness of a run or study comes from."""
+    """Runs all analyses of a run, or measures where the robustness of a run or study comes from."""
 
 @overload
 def analyse(

@@ -1,4 +1,4 @@
-//! Tables of a study: what its conditions and runs are, how they compare, and what follows.
+//! Tables of a study: its conditions and runs, how they compare, and what follows.
 
 use crate::noun::{NoiseKey, Role, Stimulus};
 use crate::quantity::{Quantity, Reading, Unit};
@@ -7,19 +7,19 @@ use leaklab_engine::Tau;
 use leaklab_engine::noise::{Noise, Scenario};
 
 crate::row! {
-    /// One run that a study is to have.
+    /// One planned run of a study.
     pub struct PlanRow in "plan" {
-        /// Folder of the run, below `runs`.
+        /// Folder of the run, in `runs`.
         run: String [""],
         /// Its condition.
         condition: String [""],
         /// Its seed.
         seed: u64 [""],
-        /// Epochs that it is to be trained.
+        /// Number of epochs to train.
         epochs: u64 ["epochs"],
-        /// Membrane time constant, if the condition differs from the others in that alone.
+        /// Membrane time constant, if the condition differs from the others only in that.
         tau: Option<Tau> ["steps"],
-        /// What its condition is to the study.
+        /// Role of its condition in the study.
         role: Role [""],
     }
 }
@@ -29,14 +29,14 @@ crate::row! {
     pub struct ConditionRow in "conditions" {
         /// Name of the condition.
         condition: String [""],
-        /// Membrane time constant, if it differs from the baseline in that alone (and for the baseline
+        /// Membrane time constant, if it differs from the baseline only in that (and for the baseline
         /// itself).
         tau: Option<Tau> ["steps"],
         /// baseline, compared or probe.
         role: Role [""],
         /// Settings in which it differs from the baseline.
         differs: String [""],
-        /// Runs.
+        /// Number of runs.
         runs: u64 [""],
         /// 1 if every run learned, 0 if not; empty if that is not known.
         learned: Option<bool> [""],
@@ -70,7 +70,7 @@ crate::row! {
     pub struct Table1Row in "table1" {
         /// Row of the table.
         quantity: Quantity [""],
-        /// What the mean is multiplied by to be of the size of the paper's figure.
+        /// Factor that scales the mean to the paper's figure.
         factor: f64 [""],
         /// Condition.
         condition: String [""],
@@ -78,9 +78,9 @@ crate::row! {
         mean: Option<f64> [""],
         /// Standard error of the mean over seeds; empty with one seed.
         standard_error: Option<f64> [""],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
-        /// The paper's value, where data set and network are its own.
+        /// The paper's value, if data set and network are those of the paper.
         paper: Option<f64> [""],
         /// Unit of the row.
         unit: Unit [""],
@@ -106,33 +106,33 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
     }
 }
 
 crate::row! {
-    /// A quantity of two conditions, compared pair by pair with the same seed.
+    /// A quantity of two conditions, compared in pairs of runs with the same seed.
     pub struct ContrastRow in "contrasts" {
-        /// What is compared.
+        /// The quantity.
         quantity: Quantity [""],
-        /// The one condition.
+        /// First condition.
         a: String [""],
-        /// The other.
+        /// Second condition.
         b: String [""],
-        /// Mean difference a - b, or geometric mean of the ratio a / b, as `unit` says.
+        /// Mean difference a - b, or geometric mean of the ratio a / b if `unit` is ratio.
         mean: f64 [""],
         /// Lower end of its 95 % interval; empty with one pair.
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
-        /// Two-sided p value of no effect.
+        /// Two-sided p value for the hypothesis of no effect.
         p: Option<f64> [""],
-        /// Pairs of runs with the same seed.
+        /// Number of pairs of runs with the same seed.
         pairs: u64 [""],
         /// Standard error over seeds (of the logarithm, for a ratio).
         seed_error: Option<f64> [""],
-        /// Standard error over test images, where the quantity is a share of images.
+        /// Standard error over test images, if the quantity is a share of images.
         image_error: Option<f64> [""],
         /// Unit of mean and interval.
         unit: Unit [""],
@@ -150,7 +150,7 @@ crate::row! {
         train_sse: f64 ["SSE"],
         /// Test SSE, mean over seeds.
         test_sse: f64 ["SSE"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
     }
 }
@@ -168,7 +168,7 @@ crate::row! {
         low: Option<f64> ["SSE"],
         /// Upper end of the interval.
         high: Option<f64> ["SSE"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
     }
 }
@@ -186,7 +186,7 @@ crate::row! {
         low: Option<f64> ["v_th"],
         /// Upper end of the interval.
         high: Option<f64> ["v_th"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
     }
 }
@@ -196,9 +196,9 @@ crate::row! {
     pub struct CriticalByConditionRow in "critical_by_condition" {
         /// Condition.
         condition: String [""],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
-        /// How it is read.
+        /// How the critical frequency is read: defined, settled or shuffled.
         reading: Reading [""],
         /// Mean over seeds.
         mean: f64 ["cycles/step"],
@@ -206,15 +206,15 @@ crate::row! {
         low: Option<f64> ["cycles/step"],
         /// Upper end of the interval.
         high: Option<f64> ["cycles/step"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
-        /// The paper's value, where data set and network are its own.
+        /// The paper's value, if data set and network are those of the paper.
         paper: Option<f64> ["cycles/step"],
     }
 }
 
 crate::row! {
-    /// What one condition costs and what it buys.
+    /// Cost and robustness of one condition.
     pub struct TradeoffRow in "tradeoff" {
         /// Condition.
         condition: String [""],
@@ -222,7 +222,7 @@ crate::row! {
         synops: f64 ["operations/image"],
         /// Half-width of the 95 % interval over seeds of that mean; empty with one seed.
         synops_half: Option<f64> ["operations/image"],
-        /// Synaptic operations at 0.9 pJ (45 nm CMOS).
+        /// Energy of the synaptic operations at 0.9 pJ each (45 nm CMOS).
         energy: f64 ["J"],
         /// Mean accuracy over all noises of the study and severities 1 to 8, mean over seeds.
         robustness: f64 ["fraction"],
@@ -230,50 +230,50 @@ crate::row! {
         robustness_half: Option<f64> ["fraction"],
         /// Clean test accuracy, mean over seeds.
         accuracy: Option<f64> ["fraction"],
-        /// 1 on the front, 0 if another condition is at least as good in both and better in one.
+        /// 1 on the Pareto front, 0 if another condition is at least as good in both and better in one.
         pareto: bool [""],
     }
 }
 
 crate::row! {
-    /// A claim, or a part of one, judged.
+    /// The verdict on a claim, or on a part of one.
     pub struct ClaimRow in "claims" {
         /// Number of the claim.
         claim: ClaimId [""],
-        /// Which part of it, such as a noise or a layer; empty if it has but one.
+        /// Which part of it, such as a noise or a layer; empty if it has only one.
         part: String [""],
-        /// The noise that the part is about.
+        /// The noise that this part refers to.
         noise: Option<NoiseKey> [""],
         /// What is claimed.
         statement: String [""],
-        /// What the paper found; numbers only where data set and network are the paper's.
+        /// What the paper found; with numbers only if data set and network are those of the paper.
         paper: String [""],
-        /// Our figure, as `quantity` says, in `unit`.
+        /// Our value of `quantity`, in `unit`.
         ours: Option<f64> [""],
         /// Lower end of its 95 % interval; empty with too few seeds.
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
-        /// Two-sided p value, by Holm's correction where several noises are tested.
+        /// Two-sided p value, with Holm's correction if several noises are tested.
         p: Option<f64> [""],
         /// Smallest effect of interest, in `unit`.
         smallest: f64 [""],
         /// holds, does not hold, or not enough evidence.
         verdict: Verdict [""],
-        /// Which case of the rule this is.
+        /// Which case of the rule applies.
         case: Case [""],
-        /// The same as a sentence.
+        /// The case in a sentence.
         reason: String [""],
-        /// How the verdict follows from the figure.
+        /// How the verdict follows from our value.
         rule: String [""],
         /// What `ours` is.
         quantity: String [""],
         /// Unit of `ours`.
         unit: Unit [""],
-        /// Pairs of runs behind the figure (runs of the small tau for claim 7).
+        /// Pairs of runs from which the value follows (runs with the small tau for claim 7).
         seeds: u64 [""],
-        /// Pairs of runs that would settle an undecided claim with a power of 80 %, from the variance
-        /// observed; empty where it is settled or no number of seeds would do.
+        /// Pairs of runs that would decide an undecided claim with a power of 80 %, estimated from the
+        /// observed variance; empty if the claim is decided or no number of seeds would be enough.
         seeds_needed: Option<u64> [""],
     }
 }
@@ -281,23 +281,23 @@ crate::row! {
 crate::row! {
     /// The answer to "does leak make a spiking network robust?".
     pub struct AnswerRow in "answer" {
-        /// Which case of the rule this is.
+        /// Which case of the rule applies.
         case: AnswerCase [""],
         /// The answer in one or two sentences.
         sentence: String [""],
     }
 }
 
-/// Cases of the opening sentence.
+/// Cases of the page's opening sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerCase {
     /// Fewer than two conditions that differ in tau alone have learned.
     NothingLearned,
-    /// No accuracy under noise was measured, or by too few runs.
+    /// No accuracy under noise was measured, or in too few runs.
     NotMeasured,
     /// For every noise an effect of interest is excluded.
     NoEffect,
-    /// An effect in the claimed direction, smaller than what is of interest.
+    /// An effect in the claimed direction, smaller than the smallest effect of interest.
     BelowInterest,
     /// An effect that shows at strong noise only.
     OnlyStrongNoise,
@@ -309,7 +309,7 @@ pub enum AnswerCase {
     DoseResponse,
     /// Leak makes networks less robust.
     Against,
-    /// Some noises one way, some the other or undecided.
+    /// Some noises in one direction, others in the opposite direction or undecided.
     Mixed,
     /// The runs allow both answers.
     Undecided,

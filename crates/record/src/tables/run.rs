@@ -17,15 +17,15 @@ crate::row! {
         scenario: Scenario [""],
         /// 0 is clean, 8 the strongest.
         severity: u64 [""],
-        /// Strength: a standard deviation, probability or fraction, as the noise has it.
+        /// Strength: a standard deviation, probability or fraction, depending on the noise.
         level: f64 [""],
         /// Test images.
         images: u64 [""],
-        /// Times that each image was shown, with fresh spikes.
+        /// Number of times that each image was shown, with new input spikes each time.
         presentations: u64 [""],
         /// Presentations classified correctly.
         correct: u64 [""],
-        /// Share classified correctly.
+        /// Share of presentations classified correctly.
         accuracy: f64 ["fraction"],
         /// Lower end of its 95 % interval over images (Wilson).
         accuracy_low: f64 ["fraction"],
@@ -39,9 +39,9 @@ crate::row! {
 crate::row! {
     /// Which images were classified correctly in one presentation.
     pub struct CorrectnessRow in "correctness" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
-        /// Number of the presentation, from 1; each has fresh input spikes.
+        /// Number of the presentation, from 1; each has new input spikes.
         presentation: u64 [""],
         /// One bit for each test image, the first image first: 1 where it was classified correctly.
         correct: Bits [""],
@@ -49,7 +49,7 @@ crate::row! {
 }
 
 crate::row! {
-    /// Robustness against one noise in a few numbers.
+    /// Summary of the robustness to one noise.
     pub struct RobustnessSummaryRow in "robustness_summary" {
         /// Kind of noise.
         noise: Noise [""],
@@ -57,11 +57,11 @@ crate::row! {
         scenario: Scenario [""],
         /// Mean accuracy over severities 1 to 8.
         robustness: f64 ["fraction"],
-        /// Mean excess over chance at severities 1 to 8, relative to that without noise; empty if the clean
-        /// accuracy is not above chance.
+        /// Mean excess over chance at severities 1 to 8, relative to the excess without noise; empty if the
+        /// clean accuracy is not above chance.
         relative: Option<f64> ["fraction of clean"],
-        /// Severity at which accuracy has lost half of its excess over chance, linear between severities;
-        /// empty if it is not reached, or the clean accuracy not above chance.
+        /// Severity at which accuracy has lost half of its excess over chance, interpolated linearly between
+        /// severities; empty if this is not reached, or if the clean accuracy is not above chance.
         half_severity: Option<f64> ["severity"],
     }
 }
@@ -73,13 +73,13 @@ crate::row! {
         epoch: u64 ["epochs"],
         /// Learning rate of the epoch.
         learning_rate: f64 [""],
-        /// SSE on the training images while the epoch ran, dropout and augmentation on.
+        /// SSE on the training images during the epoch, with dropout and augmentation.
         running_train_sse: Option<f64> ["SSE"],
         /// SSE on a fixed part of the training images after the epoch, in evaluation.
         train_sse: Option<f64> ["SSE"],
         /// SSE on the test images after the epoch.
         test_sse: Option<f64> ["SSE"],
-        /// Accuracy on the training images while the epoch ran.
+        /// Accuracy on the training images during the epoch.
         running_train_accuracy: Option<f64> ["fraction"],
         /// Accuracy on the test images after the epoch.
         test_accuracy: Option<f64> ["fraction"],
@@ -97,7 +97,7 @@ crate::row! {
         test_sse: Option<f64> ["SSE"],
         /// SSE on a fixed part of the training images, in evaluation.
         train_sse: Option<f64> ["SSE"],
-        /// SSE on the training images as training runs.
+        /// SSE on the training images during training.
         running_train_sse: Option<f64> ["SSE"],
         /// Accuracy on the test images.
         test_accuracy: Option<f64> ["fraction"],
@@ -117,7 +117,7 @@ crate::row! {
         spike_rate: Option<f64> ["spikes/neuron/step"],
         /// Synaptic operations; empty for pools, which have no weights.
         synops: Option<f64> ["operations/image"],
-        /// Time mean of the norm of the weighted input; empty for the output layer.
+        /// Norm of the weighted input, mean over time; empty for the output layer.
         weighted_input_norm: Option<f64> ["v_th"],
         /// Share of neurons that never fired.
         dead: Option<f64> ["fraction"],
@@ -143,7 +143,7 @@ pub enum ActivityMeasure {
     DenseNeuronOps,
     /// Multiply-accumulates of one pass of a dense network of the same shape.
     DenseMacs,
-    /// Operations per image if every input were not zero.
+    /// Operations per image if no input were zero.
     DenseSynops,
     /// NeuroBench's share of zeros in the outputs of all spiking layers.
     ActivationSparsity,
@@ -190,7 +190,7 @@ impl ActivityMeasure {
             | ActivityMeasure::EffectiveNeuronOps => "operations/image",
             ActivityMeasure::DenseNeuronOps => "operations/image if every neuron were updated at every step",
             ActivityMeasure::DenseMacs => "operations of one pass of a dense network",
-            ActivityMeasure::DenseSynops => "operations/image if every input were not zero",
+            ActivityMeasure::DenseSynops => "operations/image if no input were zero",
             ActivityMeasure::ActivationSparsity => "fraction",
             ActivityMeasure::Footprint => "bytes",
         }
@@ -218,9 +218,9 @@ crate::row! {
     pub struct ActivitySummaryRow in "activity_summary" {
         /// What is measured.
         quantity: ActivityMeasure [""],
-        /// In `unit`.
+        /// Value, in `unit`.
         value: f64 [""],
-        /// Lower end of its 95 % interval over images; empty where it does not vary between them.
+        /// Lower end of its 95 % interval over images; empty if the value does not vary between images.
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
@@ -240,7 +240,7 @@ crate::row! {
         energy_per_operation: f64 ["pJ"],
         /// Energy per image of the spiking network.
         spiking: f64 ["J"],
-        /// Energy per image of a dense network of the same shape; empty where the model has no such figure.
+        /// Energy per image of a dense network of the same shape; empty if the model has no such figure.
         dense: Option<f64> ["J"],
     }
 }
@@ -248,7 +248,7 @@ crate::row! {
 crate::row! {
     /// One bin of the input's spectrum.
     pub struct InputSpectrumRow in "input_spectrum" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Frequency.
         frequency: f64 ["cycles/step"],
@@ -260,13 +260,13 @@ crate::row! {
 crate::row! {
     /// One bin of the histogram of the images' mean amplitudes.
     pub struct InputAmplitudeRow in "input_amplitude" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Middle of the histogram's bin.
         amplitude: f64 ["per root (cycle/step)"],
-        /// Share of images in the bin over its width.
+        /// Share of images in the bin, divided by the bin's width.
         density: f64 [""],
-        /// Normal density of the same mean and variance.
+        /// Normal density with the same mean and variance.
         curve: f64 [""],
     }
 }
@@ -274,7 +274,7 @@ crate::row! {
 crate::row! {
     /// One bin of the distribution of critical frequencies.
     pub struct CriticalRow in "critical_frequency" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Critical frequency, as defined.
         frequency: f64 ["cycles/step"],
@@ -286,7 +286,7 @@ crate::row! {
 crate::row! {
     /// Mean critical frequency by one reading.
     pub struct CriticalSummaryRow in "critical_frequency_summary" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// How it is read: as defined, without the first 20 % of steps, or of shuffled spike trains.
         reading: Reading [""],
@@ -296,11 +296,11 @@ crate::row! {
         low: Option<f64> ["cycles/step"],
         /// Upper end of the interval.
         high: Option<f64> ["cycles/step"],
-        /// Images in the mean.
+        /// Number of images in the mean.
         images: u64 [""],
-        /// Images whose signal is constant.
+        /// Number of images excluded from the mean because their signal is constant.
         left_out: u64 [""],
-        /// Expected for white noise of the same length: nothing is filtered.
+        /// Value expected for white noise of the same length, that is, without filtering.
         white_noise: Option<f64> ["cycles/step"],
         /// Share of the signal's power that lies at frequency 0, mean over images (as defined only).
         zero_share: Option<f64> ["fraction"],
@@ -310,7 +310,7 @@ crate::row! {
 crate::row! {
     /// One bin of a hidden layer's spectrum.
     pub struct HiddenSpectrumRow in "hidden_spectrum" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Hidden layer, pools included.
         layer: String [""],
@@ -326,11 +326,11 @@ crate::row! {
     pub struct RasterRow in "raster" {
         /// Name of the layer.
         layer: String [""],
-        /// Its number in the layer, counted by channel, then row, then column.
+        /// Index of the neuron in its layer, by channel, then row, then column.
         neuron: u64 [""],
         /// Time step, counted from 1.
         step: u64 ["steps"],
-        /// 1 where the spike is positive, 0 where it is negative (input only).
+        /// 1 for a positive spike, 0 for a negative spike (input only).
         positive: bool [""],
     }
 }
@@ -340,13 +340,13 @@ crate::row! {
     pub struct MembraneRow in "membrane" {
         /// Name of the layer.
         layer: String [""],
-        /// Its number in the layer, counted by channel, then row, then column.
+        /// Index of the neuron in its layer, by channel, then row, then column.
         neuron: u64 [""],
         /// Time step, counted from 1.
         step: u64 ["steps"],
         /// Membrane potential after the step's input, before the threshold is applied.
         potential: f64 ["units of weight"],
-        /// 1 where the neuron fired and was reset.
+        /// 1 if the neuron fired and was reset.
         fired: bool [""],
     }
 }
@@ -354,13 +354,13 @@ crate::row! {
 crate::row! {
     /// One pixel of the example image.
     pub struct ImageRow in "example_image" {
-        /// Colour.
+        /// Colour channel.
         channel: u64 [""],
-        /// From the top.
+        /// Row, from the top.
         row: u64 [""],
-        /// From the left.
+        /// Column, from the left.
         column: u64 [""],
-        /// 0 to 255.
+        /// Pixel value, 0 to 255.
         pixel: u64 [""],
     }
 }

@@ -1,21 +1,22 @@
-//! Tables of the question where robustness comes from (SPEC section 7).
+//! Tables of the question where robustness comes from (docs/specification.md, section 7).
 
 use crate::mechanism::{LayerChoice, Part, Place, PriceMeasure, Question, Readout, TimeWindow, Topic};
 use crate::noun::{NoiseKey, Stimulus};
 use leaklab_engine::Tau;
 use leaklab_engine::noise::Colour;
 
-/// Name of the table of statements W1 to W4, whose rows are those of the table of claims.
+/// Name of the table of statements W1 to W4. Its rows have the type of the rows of the claims' table.
 pub const WHY_CLAIMS: &str = "why_claims";
 
 crate::row! {
     /// One part of the accuracy that leak gains.
     pub struct SplitRow in "why_split" {
-        /// Time constant of the leak, against none.
+        /// Time constant of the leak, compared with no leak.
         tau: Tau ["steps"],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
-        /// total, or what comes from training, the hidden layers or the readout; the three sum to the total.
+        /// total, or the part that comes from training, the hidden layers or the readout; these three add up
+        /// to the total.
         part: Part [""],
         /// Difference of accuracy, mean over seeds.
         mean: f64 ["fraction"],
@@ -23,13 +24,13 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Two-sided p value of no difference, not corrected for several tests.
+        /// Two-sided p value for the hypothesis of no difference, not corrected for several tests.
         p: Option<f64> [""],
-        /// Pairs of runs with the same seed.
+        /// Number of pairs of runs with the same seed.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
-        /// Times that each image was shown.
+        /// Number of times that each image was shown.
         presentations: u64 [""],
     }
 }
@@ -37,13 +38,14 @@ crate::row! {
 crate::row! {
     /// One part of what leak costs.
     pub struct PriceRow in "why_price" {
-        /// Time constant of the leak, against none.
+        /// Time constant of the leak, compared with no leak.
         tau: Tau ["steps"],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// spike_rate (spikes/neuron/step) or synops (operations/image).
         measure: PriceMeasure [""],
-        /// total, or what comes from training, the hidden layers or the readout (which costs nothing).
+        /// total, or the part that comes from training, the hidden layers or the readout (which costs
+        /// nothing).
         part: Part [""],
         /// Change, mean over seeds, in the measure's unit.
         mean: f64 [""],
@@ -51,9 +53,9 @@ crate::row! {
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
-        /// The measure of the network trained and run without leak, mean over seeds.
+        /// Value of the measure for the baseline, run without leak, mean over seeds.
         baseline: f64 [""],
-        /// Pairs of runs with the same seed.
+        /// Number of pairs of runs with the same seed.
         seeds: u64 [""],
     }
 }
@@ -61,13 +63,13 @@ crate::row! {
 crate::row! {
     /// Weights trained with one leak and run with another.
     pub struct CellRow in "why_cells" {
-        /// Time constant of the training.
+        /// Time constant in training.
         trained: Tau ["steps"],
         /// Time constant of all hidden layers while the network runs.
         hidden: Tau ["steps"],
         /// How the class is read from the output.
         readout: Readout [""],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Accuracy, mean over seeds.
         accuracy: f64 ["fraction"],
@@ -75,15 +77,15 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Spikes of hidden conv and FC layers, mean over seeds.
+        /// Spike rate of hidden conv and FC layers, mean over seeds.
         spike_rate: f64 ["spikes/neuron/step"],
-        /// Synaptic operations, mean over seeds.
+        /// Synaptic operations per image, mean over seeds.
         synops: f64 ["operations/image"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
-        /// Times that each image was shown.
+        /// Number of times that each image was shown.
         presentations: u64 [""],
     }
 }
@@ -93,7 +95,7 @@ crate::row! {
     pub struct LayerLeakRow in "why_layers" {
         /// Time constant of the layers that leak.
         tau: Tau ["steps"],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Hidden conv or FC layer.
         layer: String [""],
@@ -105,11 +107,11 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Spikes of hidden conv and FC layers, mean over seeds.
+        /// Spike rate of hidden conv and FC layers, mean over seeds.
         spike_rate: f64 ["spikes/neuron/step"],
-        /// Synaptic operations, mean over seeds.
+        /// Synaptic operations per image, mean over seeds.
         synops: f64 ["operations/image"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
@@ -117,9 +119,9 @@ crate::row! {
 }
 
 crate::row! {
-    /// One readout of networks that have no leak in their hidden layers.
+    /// One readout of networks without leak in their hidden layers.
     pub struct WindowRow in "why_windows" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// How the class is read from the output.
         readout: Readout [""],
@@ -131,7 +133,7 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
@@ -139,17 +141,17 @@ crate::row! {
 }
 
 crate::row! {
-    /// Accuracy from a part of the steps, read by their plain sum.
+    /// Accuracy from a part of the steps, read as their plain sum.
     pub struct TimeRow in "why_time" {
         /// Time constant of training and of the hidden layers.
         tau: Tau ["steps"],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
-        /// up to (all steps from the first on) or alone (a tenth of the steps).
+        /// up to (all steps from the first to the last) or alone (only a tenth of the steps).
         window: TimeWindow [""],
-        /// First step that counts, from 1.
+        /// First step that is read, counted from 1.
         first: u64 ["steps"],
-        /// Last step that counts.
+        /// Last step that is read.
         last: u64 ["steps"],
         /// Accuracy, mean over seeds.
         accuracy: f64 ["fraction"],
@@ -157,7 +159,7 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
@@ -165,26 +167,28 @@ crate::row! {
 }
 
 crate::row! {
-    /// What leak in one place gains under Gaussian noise of one colour, all colours equally hard.
+    /// Gain from leak in one place under Gaussian noise of one colour; noises of all colours are equally
+    /// hard.
     pub struct ColourRow in "why_colours" {
         /// white, frozen, blue or the correlation time in steps.
         colour: Colour [""],
-        /// Standard deviation at which the network without leak has lost half of its excess over chance.
+        /// Standard deviation at which the baseline, run without leak, has lost half of its excess over
+        /// chance.
         sigma: f64 [""],
         /// Time constant of the leak.
         tau: Tau ["steps"],
         /// Where leak acts: hidden, readout, both, all (training too), or control (no leak; the readout skips
         /// its first 20 % of steps).
         place: Place [""],
-        /// Accuracy without leak under this noise, mean over seeds.
+        /// Accuracy of the baseline, run without leak, under this noise, mean over seeds.
         baseline: f64 ["fraction"],
-        /// Accuracy minus that without leak, mean over seeds.
+        /// Accuracy minus that of the baseline, mean over seeds.
         gain: f64 ["fraction"],
         /// Lower end of the gain's 95 % interval over seeds and images; empty with one seed.
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Test images.
         images: u64 [""],
@@ -200,17 +204,17 @@ crate::row! {
         layer: String [""],
         /// Frequency of the modulation.
         frequency: f64 ["cycles/step"],
-        /// Relative modulation of the layer's rate over that of the input probability, mean over seeds.
+        /// Relative modulation of the layer's rate divided by that of the input probability, mean over seeds.
         gain: f64 [""],
         /// Lower end of its 95 % interval over seeds; empty with one seed.
         low: Option<f64> [""],
         /// Upper end of the interval.
         high: Option<f64> [""],
-        /// What the theory of one neuron predicts; empty where a layer on the way is silent.
+        /// Prediction of the theory of one neuron; empty if this layer or one before it is silent.
         theory: Option<f64> [""],
         /// Mean rate of the layer without modulation.
         rate: f64 ["spikes/neuron/step"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Images.
         images: u64 [""],
@@ -218,43 +222,44 @@ crate::row! {
 }
 
 crate::row! {
-    /// Two conditions that differ in one thing beside leak.
+    /// Two conditions that differ in one respect other than leak.
     pub struct FurtherRow in "further" {
-        /// What they differ in.
+        /// The question, which names the difference.
         question: Question [""],
-        /// The one condition.
+        /// First condition.
         a: String [""],
-        /// The other.
+        /// Second condition.
         b: String [""],
-        /// The noise under which they are compared, over severities 1 to 8; empty without noise.
+        /// The noise under which they are compared, as a mean over severities 1 to 8; empty for no noise.
         noise: Option<NoiseKey> [""],
-        /// Accuracy of the one minus that of the other, mean over seeds.
+        /// Accuracy of `a` minus that of `b`, mean over seeds.
         mean: f64 ["fraction"],
         /// Lower end of its 95 % interval over seeds and images; empty with one pair.
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Two-sided p value of no difference, by Holm's correction over the rows of this pair.
+        /// Two-sided p value for the hypothesis of no difference, with Holm's correction over the rows of
+        /// this pair.
         p: Option<f64> [""],
-        /// Pairs of runs with the same seed.
+        /// Number of pairs of runs with the same seed.
         seeds: u64 [""],
-        /// 1 if every run of the one learned, 0 if not.
+        /// 1 if every run of `a` learned, 0 if not.
         a_learned: Option<bool> [""],
-        /// The same of the other.
+        /// 1 if every run of `b` learned, 0 if not.
         b_learned: Option<bool> [""],
-        /// What that says, as a sentence.
+        /// The result in a sentence.
         sentence: String [""],
     }
 }
 
 crate::row! {
-    /// One sentence about the cause, made by rule from the other tables.
+    /// One sentence about the cause, generated by rule from the other tables.
     pub struct WhyRow in "why" {
-        /// What it is about.
+        /// Topic of the sentence.
         topic: Topic [""],
-        /// The noise that it is about, if it is about one.
+        /// The noise that it refers to, if any.
         noise: Option<NoiseKey> [""],
-        /// The time constant that it is about, if it is about one.
+        /// The time constant that it refers to, if any.
         tau: Option<Tau> ["steps"],
         /// The sentence.
         sentence: String [""],
@@ -262,19 +267,20 @@ crate::row! {
 }
 
 crate::row! {
-    /// The most robust way to run a trained network, of those measured.
+    /// The most robust of the measured ways to run a trained network.
     pub struct AdviceRow in "advice" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
-        /// Most synaptic operations per image that were allowed; empty for any number.
+        /// Largest permitted number of synaptic operations per image; empty if it is not limited.
         budget: Option<f64> ["operations/image"],
-        /// Time constant of the training.
+        /// Time constant in training.
         trained: Tau ["steps"],
         /// Time constant of all hidden layers while the network runs.
         hidden: Tau ["steps"],
         /// How the class is read from the output.
         readout: Readout [""],
-        /// Accuracy on the half of the images on which it was chosen, mean over seeds: a little flattering.
+        /// Accuracy on the half of the images on which it was chosen, mean over seeds; the choice biases it
+        /// upwards a little.
         chosen_accuracy: f64 ["fraction"],
         /// Accuracy on the other half, mean over seeds.
         accuracy: f64 ["fraction"],
@@ -282,23 +288,23 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Accuracy on the other half minus that of the network trained and run without leak.
+        /// Accuracy on the other half minus that of the baseline, run without leak.
         gain: f64 ["fraction"],
         /// Lower end of the gain's 95 % interval.
         gain_low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         gain_high: Option<f64> ["fraction"],
-        /// Synaptic operations, mean over seeds.
+        /// Synaptic operations per image, mean over seeds.
         synops: f64 ["operations/image"],
-        /// Synaptic operations over those of the network trained and run without leak.
+        /// Synaptic operations divided by those of the baseline, run without leak.
         synops_ratio: f64 ["ratio"],
-        /// Spikes of hidden conv and FC layers, mean over seeds.
+        /// Spike rate of hidden conv and FC layers, mean over seeds.
         spike_rate: f64 ["spikes/neuron/step"],
-        /// Ways of running that were compared within the budget.
+        /// Number of ways to run the network that were compared within the budget.
         candidates: u64 [""],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
-        /// Images in each half, the smaller of the two.
+        /// Number of images in the smaller of the two halves.
         images: u64 [""],
     }
 }

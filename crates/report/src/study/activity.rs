@@ -1,4 +1,4 @@
-//! Fig. 6 and beyond: what each layer receives and how much it fires.
+//! Fig. 6: the weighted input and the spike rate of each layer.
 
 use super::chart::{self, hint, number_with};
 use super::condition::Condition;
@@ -21,7 +21,7 @@ leaklab_record::row! {
         condition: String [""],
         /// Spikes / (neurons * steps), mean over seeds.
         spike_rate: f64 ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
     }
 }
@@ -72,8 +72,8 @@ fn norms(study: &Study) -> Option<Figure> {
         }));
     }
     let caption = Html::fill(
-        "<p>The norm of what a layer's neurons receive at a step, mean over steps and {}s. Bars are \
-         95&nbsp;% intervals over seeds.</p>{}{}",
+        "<p>The norm of the weighted input that a layer's neurons receive in one step, mean over steps and \
+         {}s. Bars are 95&nbsp;% intervals over seeds.</p>{}{}",
         &[&study.sample(), &chart::unlearned(study), &chart::small_print(table)],
     );
     let title = "Fig. 6 · Norm of the weighted input, layer by layer";
@@ -81,7 +81,7 @@ fn norms(study: &Study) -> Option<Figure> {
     Some(Figure::new("fig6", title, caption, &data, panels).with_series(chart::series(&conditions)))
 }
 
-/// Bars by layer, side by side for each condition.
+/// Bars by layer, with the conditions side by side.
 fn bars(layer: &str, conditions: &[&Condition], y: Value, tooltip: Value) -> Value {
     let series = chart::series(conditions);
     json!({
@@ -141,7 +141,7 @@ fn rates(study: &Study) -> Option<Figure> {
         hint(RateRow::seeds, "seeds", "d")
     ]);
     let caption = Html::fill(
-        "<p>A layer near 0&nbsp;% is dead, one near 100&nbsp;% saturated. {}</p>{}",
+        "<p>A layer near 0&nbsp;% is silent, and one near 100&nbsp;% is saturated. {}</p>{}",
         &[&data.definition.replace('*', "×"), &chart::unlearned(study)],
     );
     let panels = vec![Panel::new("", bars(RateRow::layer, &conditions, y, tooltip))];

@@ -1,5 +1,5 @@
-//! The first screen: the answer in plain words, as the comparison gives it; the figure that shows it; what
-//! was found of each claim.
+//! The first screen: the answer in plain words, taken from the comparison; the figure that shows it; and what
+//! was found for each claim.
 
 use super::chart::{self, hint, number_with};
 use super::claims;
@@ -17,7 +17,7 @@ pub fn lead(study: &Study) -> Html {
         let of = study.conditions.first().map(|condition| condition.title()).unwrap_or_default();
         return Html::fill(
             "<p class=\"first\">This is the page of a single run ({}, seed {}). It shows what this network \
-             does; to judge what leak does, train a study with several conditions and seeds.</p>",
+             does; to judge the effect of leak, run a study with several conditions and seeds.</p>",
             &[&of, &study.runs.first().map(|run| run.seed).unwrap_or(0).to_string()],
         );
     }
@@ -28,8 +28,8 @@ pub fn lead(study: &Study) -> Html {
             "<p class=\"first\">This study has only begun, so there is no answer yet: no run is trained.</p>",
         )),
         None => out.add(
-            "<p class=\"first\">This study is not finished, so there is no answer yet: {}. Below is what is \
-             there already.</p>",
+            "<p class=\"first\">This study is not finished, so there is no answer yet: {}. The results so \
+             far are below.</p>",
             &[&study.progress()],
         ),
     }
@@ -52,22 +52,22 @@ pub fn section(study: &Study) -> Section {
     section.after.push(&claims::findings(&claims::groups(&claims.rows, &claims::PAPER)));
     if !failed.is_empty() {
         section.after.add(
-            "<p class=\"muted small prose\">Left out of the answer, of claims 1 to 6 and of the trade-off, \
-             because not every network learned: {}. {} in claim 7 only.</p>",
+            "<p class=\"muted small prose\">Excluded from the answer, from claims 1 to 6 and from the \
+             trade-off, because not every network learned: {}. {} in claim 7 only.</p>",
             &[&failed.join(", "), &if failed.len() == 1 { "It counts" } else { "They count" }],
         );
     }
     section.after.add(
-        "<p class=\"muted small prose\">This speaks of the data set {} and the network <code>{}</code> only. \
-         The sentences follow from the <a href=\"#claims\">claims</a> by fixed rules. “Not decided” means \
-         that the evidence allows both.</p>\n",
+        "<p class=\"muted small prose\">This applies only to the data set {} and the network \
+         <code>{}</code>. The sentences follow from the <a href=\"#claims\">claims</a> by fixed rules. “Not \
+         decided” means that the evidence allows both answers.</p>\n",
         &[&study.setting("dataset"), &study.setting("network")],
     );
     section
 }
 
 leaklab_record::row! {
-    /// What a condition gains under one noise.
+    /// Gain of a condition under one noise.
     pub struct GainRow in "gain" {
         /// Noise and where it enters.
         noise: NoiseKey [""],
@@ -79,12 +79,12 @@ leaklab_record::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Pairs of runs with the same seed.
+        /// Number of pairs of runs with the same seed.
         pairs: u64 [""],
     }
 }
 
-/// Accuracy under noise against the baseline's, noise by noise.
+/// Accuracy under noise minus that of the baseline, for each noise.
 fn gains(study: &Study) -> Option<Figure> {
     let (baseline, contrasts) = (study.learned_baseline()?, study.compare.contrasts.as_ref()?);
     let conditions: Vec<_> =
@@ -181,8 +181,9 @@ fn gains(study: &Study) -> Option<Figure> {
             "gain",
             &format!("Accuracy under noise, compared with {}", baseline.title()),
             Html::fill(
-                "<p>Mean accuracy over severities 1 to 8, minus that of {} with the same seed. To the right \
-                 of the line is more robust. Bars are 95&nbsp;% intervals, here and in every figure.{}</p>",
+                "<p>Mean accuracy over severities 1 to 8, minus that of {} with the same seed. A condition \
+                 to the right of the line is more robust. Bars are 95&nbsp;% intervals, here and in every \
+                 figure.{}</p>",
                 &[&baseline.title(), &band],
             ),
             &data,

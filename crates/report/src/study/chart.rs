@@ -10,7 +10,7 @@ use leaklab_record::tables::ConditionRow;
 use leaklab_record::{Rows, Stimulus};
 use serde_json::{Value, json};
 
-/// The column that every table by condition has.
+/// The column of the condition, in every table by condition.
 pub const CONDITION: &str = ConditionRow::condition;
 
 /// Each value once, in order of appearance.
@@ -24,11 +24,11 @@ pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// The rows that are to be kept, with the table's words.
+/// The rows that `keep` accepts, with the table's title, definition and notes.
 pub fn only<R: Clone>(rows: &Rows<R>, keep: impl Fn(&R) -> bool) -> Rows<R> {
-    let kept = rows.rows.iter().filter(|row| keep(row)).cloned().collect();
+    let chosen = rows.rows.iter().filter(|row| keep(row)).cloned().collect();
     let (title, definition, notes) = (rows.title.clone(), rows.definition.clone(), rows.notes.clone());
-    Rows { title, definition, notes, rows: kept }
+    Rows { title, definition, notes, rows: chosen }
 }
 
 /// The conditions of a list that occur among some names.
@@ -51,7 +51,7 @@ pub fn series(conditions: &[&Condition]) -> Series {
     Series { column: CONDITION, items: items.collect() }
 }
 
-/// The shape channel of conditions, a second sign beside the colour.
+/// The shape channel of conditions, which distinguishes them in addition to colour.
 pub fn shape(conditions: &[&Condition]) -> Value {
     let names: Vec<&str> = conditions.iter().map(|condition| condition.name.as_str()).collect();
     let range: Vec<&str> = conditions.iter().map(|condition| condition.look.shape).collect();
@@ -59,7 +59,7 @@ pub fn shape(conditions: &[&Condition]) -> Value {
     json!({ "field": CONDITION, "type": "nominal", "legend": null, "scale": scale })
 }
 
-/// One series for each kind of input; `shown` are switched on.
+/// One series for each stimulus; those that `shown` accepts are switched on.
 pub fn stimulus_series(
     column: &'static str,
     stimuli: &[Stimulus],
@@ -74,7 +74,7 @@ pub fn stimulus_series(
     Series { column, items: items.collect() }
 }
 
-/// One series for each of some layers, in their colours among all layers of the network.
+/// One series for each of `layers`, in the colours that they have among all layers of the network.
 pub fn layer_series(column: &'static str, layers: &[&str], all: &[String]) -> Series {
     let items = layers.iter().map(|&layer| Item {
         value: layer.to_owned(),
@@ -99,7 +99,8 @@ pub fn number_with(field: &str, title: &str, more: Value) -> Value {
     channel
 }
 
-/// One scale for all panels of a figure: every value and 0, so that no panel magnifies a small effect.
+/// One scale for all panels of a figure. It includes every value and 0, so that no panel magnifies a small
+/// effect.
 pub fn common_scale(values: impl Iterator<Item = f64>) -> Value {
     let (low, high) = values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
     if low == high { json!({}) } else { json!({ "domain": [low, high], "nice": true }) }
@@ -110,12 +111,12 @@ pub fn points_axis() -> Value {
     json!({ "labelExpr": "datum.value == 0 ? '0' : format(100 * datum.value, '+~g')", "tickCount": 5 })
 }
 
-/// An expression for an axis' labels: a value's words, line by line.
+/// An expression for the labels of an axis: the words for each value, line by line.
 pub fn words(pairs: impl IntoIterator<Item = (String, Value)>) -> String {
     format!("{}[datum.value]", Value::Object(pairs.into_iter().collect()))
 }
 
-/// A name as an axis' label: in lines that are short enough for a narrow screen.
+/// A name as an axis label, in lines that are short enough for a narrow screen.
 pub fn short_lines(name: &str) -> Value {
     const LONGEST: usize = 14;
     let mut lines: Vec<String> = Vec::new();
@@ -158,7 +159,7 @@ pub fn who(title: &str) -> Value {
     hint(LABEL, title, "")
 }
 
-/// Lines that tell their values where the pointer is nearest: the line, and a point that shows when met.
+/// Lines with a tooltip: a point appears on the line at the value nearest to the pointer.
 pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Value {
     json!({
         "encoding": { "x": x, "y": y, "color": colour },
@@ -178,12 +179,12 @@ pub fn lines_with_hover(x: Value, y: Value, colour: Value, tooltip: Value) -> Va
     })
 }
 
-/// Where a table is missing, what the reader may expect.
+/// A notice that something is not available because a table is missing.
 pub fn missing(what: &'static str, tables: &'static str) -> Html {
-    notice(&format!("{what} not there yet: the study has no {tables}."))
+    notice(&format!("{what} not available yet: the study has no {tables}."))
 }
 
-/// Why there is nothing to show.
+/// A notice that explains why there is nothing to show.
 pub fn notice(text: &str) -> Html {
     Html::fill("<div class=\"notice missing\"><p>{}</p></div>\n", &[&text])
 }
@@ -197,7 +198,7 @@ pub fn phrase(names: &[String]) -> String {
     }
 }
 
-/// A table's definition and notes, folded below what a reader needs first.
+/// A table's definition and notes, collapsed.
 pub fn small_print<R>(rows: &Rows<R>) -> Html {
     let mut out = Html::new();
     if !rows.definition.is_empty() {
@@ -207,7 +208,7 @@ pub fn small_print<R>(rows: &Rows<R>) -> Html {
     definition(&out)
 }
 
-/// Small print behind a line that opens it; nothing where there is none.
+/// A collapsed text; empty if the text is empty.
 pub fn definition(text: &Html) -> Html {
     if text.is_empty() {
         return Html::new();
@@ -215,22 +216,22 @@ pub fn definition(text: &Html) -> Html {
     Html::fill("<details class=\"definition\"><summary>Definition</summary>{}</details>", &[text])
 }
 
-/// A table's notes as small print.
+/// A table's notes as paragraphs.
 pub fn notes(notes: &[String]) -> Html {
     Html::join(notes.iter().map(|note| Html::fill("<p>{}</p>", &[&typeset::html(note)])))
 }
 
 /// A sentence for a caption that names what is drawn in grey, and why.
 pub fn unlearned(study: &Study) -> Html {
-    left_out(study, ", in grey,")
+    failures(study, ", in grey,")
 }
 
-/// The same for a figure in which colour does not stand for the condition.
+/// Like [`unlearned`], for a figure in which colour does not stand for the condition.
 pub fn unlearned_panels(study: &Study) -> Html {
-    left_out(study, "")
+    failures(study, "")
 }
 
-fn left_out(study: &Study, how: &'static str) -> Html {
+fn failures(study: &Study, how: &'static str) -> Html {
     Html::join(study.shown().into_iter().filter(|condition| condition.failed()).map(|condition| {
         Html::fill(
             "<p><strong>{}</strong>{} did not learn and is not judged: {}</p>",
@@ -239,19 +240,19 @@ fn left_out(study: &Study, how: &'static str) -> Html {
     }))
 }
 
-/// Why a condition counts as not learned, as a sentence of its own.
+/// Why a condition counts as not learned, as a complete sentence.
 pub fn reason(condition: &Condition) -> Html {
     let text = condition.reason.trim_end_matches('.');
     let text = if text.is_empty() { "its accuracy stayed near chance" } else { text };
     Html::fill("{}.", &[&typeset::html(text)])
 }
 
-/// Class of a table with a column per condition: where there are many, an interval stands below its value.
+/// Class of a table with a column per condition. If there are many, an interval is placed below its value.
 pub fn stack_class(columns: usize) -> &'static str {
     if columns > 4 { "stack tall" } else { "stack" }
 }
 
-/// Head cells, one per condition.
+/// Header cells, one per condition.
 pub fn head(conditions: &[&Condition]) -> Html {
     Html::join(conditions.iter().map(|condition| {
         let label = condition.label();
@@ -263,12 +264,12 @@ pub fn head(conditions: &[&Condition]) -> Html {
     }))
 }
 
-/// A table's heading above it: on a narrow screen its head is not shown.
+/// A heading above a table, because a narrow screen does not show the table's header.
 pub fn table_heading(text: &str) -> Html {
     Html::fill("<h3 class=\"table-heading\">{}</h3>\n", &[&text])
 }
 
-/// A word with a capital.
+/// A word with a capital first letter.
 pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())

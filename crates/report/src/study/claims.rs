@@ -1,4 +1,4 @@
-//! Claims and their verdicts. No verdict is made here: the comparison judged, and this says what it found.
+//! Claims and their verdicts. No verdict is made here: the comparison made them, and this module shows them.
 //! Any list of claims can be shown: the paper's seven, or those on where robustness comes from.
 
 use super::chart::capital;
@@ -32,7 +32,7 @@ pub struct Group<'a> {
     rows: Vec<&'a ClaimRow>,
 }
 
-/// Those of some claims that were judged, in the order asked for.
+/// The claims of a list that were judged, in the order of the list.
 pub fn groups<'a>(rows: &'a [ClaimRow], claims: &[ClaimId]) -> Vec<Group<'a>> {
     let groups = claims.iter().map(|&id| {
         let rows = rows.iter().filter(|row| row.claim == id).collect();
@@ -41,7 +41,7 @@ pub fn groups<'a>(rows: &'a [ClaimRow], claims: &[ClaimId]) -> Vec<Group<'a>> {
     groups.filter(|group| !group.rows.is_empty()).collect()
 }
 
-/// A verdict as a badge with a sign and words, so that it does not rest on colour.
+/// A verdict as a badge with a symbol and words, so that it can be understood without colour.
 pub fn badge(verdict: Verdict) -> Html {
     let class = match verdict {
         Verdict::Holds => "holds",
@@ -62,8 +62,8 @@ impl Group<'_> {
         (self.count(first) == self.rows.len()).then_some(first)
     }
 
-    /// Which cases of the rule these are: `As claimed in 2, undecided in 1 of 3 parts.` Nothing where the
-    /// verdict says it all.
+    /// The cases of the rule that apply: `As claimed in 2, undecided in 1 of 3 parts.` `None` if the verdict
+    /// alone is enough.
     fn cases(&self) -> Option<String> {
         let mut found: Vec<(Case, usize)> = Vec::new();
         for row in Verdict::ALL.iter().flat_map(|v| self.rows.iter().filter(move |row| row.verdict == *v)) {
@@ -111,7 +111,7 @@ pub fn findings(groups: &[Group]) -> Html {
     Html::fill("<ol class=\"findings\">\n{}</ol>\n", &[&items])
 }
 
-/// Every claim with all its parts; each can be folded, and is on a narrow screen. `more` follows a claim's
+/// Every claim with all its parts. Each can be collapsed, and is on a narrow screen. `more` follows a claim's
 /// parts.
 pub fn list(groups: &[Group], more: impl Fn(ClaimId) -> Html) -> Html {
     let items = Html::join(groups.iter().map(|group| {
@@ -148,7 +148,7 @@ fn part(row: &ClaimRow) -> Html {
     )
 }
 
-/// How many runs would settle an undecided claim.
+/// How many pairs of runs would settle an undecided claim.
 fn needed(row: &ClaimRow) -> Html {
     match (row.verdict, row.seeds_needed) {
         (Verdict::NotEnoughEvidence, Some(n)) => Html::fill(
@@ -159,7 +159,7 @@ fn needed(row: &ClaimRow) -> Html {
     }
 }
 
-/// How many runs the figure rests on, and its p value.
+/// The number of runs from which our value follows, and its p value.
 fn sample(row: &ClaimRow) -> String {
     let several = if row.seeds == 1 { "" } else { "s" };
     let runs = match row.claim {
@@ -175,7 +175,7 @@ fn sample(row: &ClaimRow) -> String {
         | ClaimId::FromReadout
         | ClaimId::SlowNoise => format!(", {} pair{several} of runs", row.seeds),
     };
-    // Claims that are judged noise by noise are a family; claim 6 is not.
+    // Claims that are judged for each noise are a family of tests; claim 6 is not.
     let family = row.noise.is_some() && row.claim != ClaimId::CriticalFrequency;
     let corrected = if family { " after Holm's correction" } else { "" };
     let p = match row.p {
@@ -186,10 +186,10 @@ fn sample(row: &ClaimRow) -> String {
     format!("{runs}{p}")
 }
 
-/// Our figure and its interval.
+/// Our value and its interval.
 fn ours(row: &ClaimRow) -> Html {
     let (write, unit): (fn(f64) -> String, &str) = match row.unit {
-        // Of claim 7, a share of runs; of the others, a difference of shares.
+        // For claim 7 a share of runs; for the others a difference of shares.
         Unit::Fraction if row.claim == ClaimId::Divergence => (|x| number::percent(x, 0), ""),
         Unit::Fraction => (|x| number::signed(100.0 * x, 1), "points"),
         Unit::Frequency => (|x| number::signed(x, 4), "cycles per step"),

@@ -1,5 +1,5 @@
-//! Fig. 2: the coherence of one neuron, on the paper's axis and on a common one, with simulations over the
-//! theory.
+//! Fig. 2: the coherence of one neuron, on the paper's axis and on a common one, with simulations drawn over
+//! the theory.
 
 use super::chart::{self, hint, number_with};
 use super::typeset;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// The theory's tables by name.
 pub type Theory = BTreeMap<String, Rows<CoherenceRow>>;
 
-/// Name of the table, heading of its panel, words for its axis.
+/// Name of a table, heading of its panel, title of its axis.
 const PANELS: [(&str, &str, &str); 3] = [
     ("fig2_own", "Each curve on its own axis", "angular frequency × time constant, ωτ"),
     ("fig2_physical", "The same neurons on one axis", "frequency (cycles per unit of time)"),
@@ -25,7 +25,7 @@ const PANELS: [(&str, &str, &str); 3] = [
 leaklab_record::row! {
     /// One point of the figure.
     pub struct CurveRow in "fig2" {
-        /// Which panel.
+        /// Panel.
         panel: String [""],
         /// theory or simulation.
         source: String [""],
@@ -33,7 +33,7 @@ leaklab_record::row! {
         curve: String [""],
         /// Frequency, in the unit of the panel's axis.
         frequency: f64 [""],
-        /// From 0 to 1.
+        /// Coherence, from 0 to 1.
         coherence: f64 [""],
         /// Lower end of the simulation's 95 % interval.
         low: Option<f64> [""],
@@ -62,7 +62,7 @@ fn simulation(panel: &str) -> String {
     format!("{panel}_simulation")
 }
 
-/// The section on the theory of one neuron. For any theory tables, a study's or others.
+/// The section on the theory of one neuron, from the theory tables of a study or others.
 pub fn section(theory: &Theory) -> Section {
     let mut section = Section::new(
         "theory",
@@ -116,7 +116,7 @@ pub fn section(theory: &Theory) -> Section {
 }
 
 fn append(data: &mut Rows<CurveRow>, panel: &str, source: &str, rows: &Rows<CoherenceRow>) {
-    // A logarithmic axis has no place for 0.
+    // A logarithmic axis cannot show 0.
     data.rows.extend(rows.rows.iter().filter(|row| row.frequency > 0.0).map(|row| CurveRow {
         panel: panel.to_owned(),
         source: source.to_owned(),
@@ -128,7 +128,7 @@ fn append(data: &mut Rows<CurveRow>, panel: &str, source: &str, rows: &Rows<Cohe
     }));
 }
 
-/// An axis' label at a power of ten, and none between.
+/// Axis labels at powers of ten only.
 const DECADES: &str =
     "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) > 1e-6 ? '' : format(datum.value, '~g')";
 
@@ -177,7 +177,7 @@ fn panel(name: &str, axis: &str, series: &Series, simulated: bool) -> Value {
     })
 }
 
-/// The paper's colours: green without leak; else blue, red and others by order, most leak first.
+/// The paper's colours: green without leak; otherwise blue, red and others in order, most leak first.
 fn colour(curve: &str, position: usize) -> &'static str {
     let no_leak = curve == "IF" || curve.starts_with("IF ") || curve.starts_with("IF,");
     if no_leak { "@green" } else { ["@blue", "@vermilion", "@brown", "@amber", "@sky"][position % 5] }

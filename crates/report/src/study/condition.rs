@@ -10,9 +10,9 @@ use leaklab_record::{Role, Tau};
 pub struct Condition {
     /// Name in the tables.
     pub name: String,
-    /// Membrane time constant, if that alone sets it apart.
+    /// Membrane time constant, if the condition differs only in that.
     pub tau: Option<Tau>,
-    /// What it is to the study.
+    /// Role in the study.
     pub role: Role,
     /// Settings in which it differs from the baseline.
     pub differs: String,
@@ -25,14 +25,14 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A condition of which only this is known.
+    /// A condition about which nothing else is known.
     pub fn new(name: &str, tau: Option<Tau>, role: Role) -> Self {
         let look = Look { colour: "@rule", shape: "circle" };
         let (differs, reason) = (String::new(), String::new());
         Condition { name: name.to_owned(), tau, role, differs, learned: None, reason, look }
     }
 
-    /// The name for a reader: `τ = 30`, `no leak`, or as the study calls it.
+    /// The name for a reader: `τ = 30`, `no leak`, or the name in the study.
     pub fn title(&self) -> String {
         match self.tau {
             Some(tau) if tau.leaks() => format!("τ = {tau}"),
@@ -43,7 +43,7 @@ impl Condition {
         }
     }
 
-    /// The same, and whether it failed.
+    /// The title, and whether it did not learn.
     pub fn label(&self) -> String {
         if self.failed() { format!("{} (did not learn)", self.title()) } else { self.title() }
     }
@@ -71,8 +71,8 @@ impl From<&PlanRow> for Condition {
     }
 }
 
-/// Each condition once, by what is said of it first; those with a tau from most to least leak, then the
-/// others as they come, probes last.
+/// Each condition once, as it occurs first: those with a tau from most to least leak, then the others in
+/// order of appearance, then probes.
 pub fn arranged(found: impl IntoIterator<Item = Condition>) -> Vec<Condition> {
     let mut conditions: Vec<Condition> = Vec::new();
     for condition in found {
@@ -80,7 +80,7 @@ pub fn arranged(found: impl IntoIterator<Item = Condition>) -> Vec<Condition> {
             conditions.push(condition);
         }
     }
-    // The sort is stable, so what has no tau keeps its order.
+    // The sort is stable, so conditions without a tau keep their order.
     conditions.sort_by_key(|c| (c.role == Role::Probe, c.tau.is_none(), c.tau));
     let looks = looks(conditions.iter().map(|c| (c.tau, !c.failed())));
     conditions.iter_mut().zip(looks).for_each(|(condition, look)| condition.look = look);

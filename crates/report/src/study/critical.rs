@@ -12,7 +12,7 @@ use leaklab_record::tables::CriticalByConditionRow as Mean;
 use leaklab_record::{PAPER_NOISES, Reading, Rows, Stimulus};
 use serde_json::{Value, json};
 
-/// The highest frequency that a signal of whole steps has.
+/// The highest frequency of a signal with one value per step.
 pub const NYQUIST: f64 = 0.5;
 
 leaklab_record::row! {
@@ -20,7 +20,7 @@ leaklab_record::row! {
     pub struct CriticalBinRow in "critical_frequency" {
         /// Condition.
         condition: String [""],
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Lower end of the bin.
         from: f64 ["cycles/step"],
@@ -59,15 +59,15 @@ pub fn section(study: &Study) -> Section {
     let stimuli = chart::distinct(data.rows.iter().map(|row| row.stimulus));
     let series = series(CriticalBinRow::stimulus, &stimuli);
     let conditions = chart::present(study.shown(), data.rows.iter().map(|row| row.condition.as_str()));
-    // One scale for all panels, with room above for the means.
+    // One scale for all panels, with space above for the means.
     let top = 1.3 * data.rows.iter().map(|row| row.images).max().unwrap_or(1) as f64;
     let panels = conditions.iter().map(|condition| {
         Panel::new(&condition.label(), panel(study, condition, &series, white, top)).with_height(210)
     });
     let panels = panels.collect();
     let caption = Html::fill(
-        "<p>The {}s of all seeds. A dashed line is the mean over seeds; the block on it, at the top, is as \
-         wide as its 95&nbsp;% interval. If leak filters, panels with more leak have their histogram further to \
+        "<p>Histograms of the {}s of all seeds. A dashed line is the mean over seeds; the block at its top \
+         is as wide as its 95&nbsp;% interval. If leak filters, the histograms with more leak are further to \
          the left.</p>{}",
         &[&study.sample(), &chart::unlearned_panels(study)],
     );
@@ -79,7 +79,7 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// Inputs as series. The paper's pair is shown; the others are a press away.
+/// Stimuli as series. The paper's pair is shown; the others can be switched on.
 pub fn series(column: &'static str, stimuli: &[Stimulus]) -> Series {
     let [gaussian, ..] = PAPER_NOISES;
     let paper = |s: &Stimulus| matches!(s, Stimulus::Noisy(noise, _) if *noise == gaussian);
@@ -87,7 +87,7 @@ pub fn series(column: &'static str, stimuli: &[Stimulus]) -> Series {
     chart::stimulus_series(column, stimuli, |s| s == Stimulus::Clean || Some(&s) == noisy)
 }
 
-/// The rule that marks what white noise would give.
+/// The line that marks the value for white noise.
 pub fn white_rule(white: f64, x: Value) -> Value {
     json!({
         "data": { "values": [{ "white": white }] },
@@ -129,7 +129,7 @@ fn panel(study: &Study, condition: &Condition, series: &Series, white: Option<f6
         hint(Mean::high, "to", ".4f")
     ]);
     for (i, mean) in means(study, condition).into_iter().enumerate() {
-        // Above the histogram, one below the other.
+        // The means are above the histogram, one below the other.
         let row = json!({ "value": 8 + 10 * i });
         let hidden = json!({ "filter": format!("indexof(hidden, datum.{}) < 0", R::stimulus) });
         layers.push(json!({
@@ -152,7 +152,7 @@ fn panel(study: &Study, condition: &Condition, series: &Series, white: Option<f6
     json!({ "encoding": { "color": series.colour() }, "layer": layers })
 }
 
-/// The condition's means as defined, by input.
+/// The condition's mean critical frequencies as defined, by stimulus.
 fn means(study: &Study, condition: &Condition) -> Vec<Value> {
     let rows = study.compare.critical.iter().flat_map(|table| &table.rows);
     let own = rows.filter(|row| row.condition == condition.name && row.reading == Reading::Defined);
@@ -165,7 +165,8 @@ fn means(study: &Study, condition: &Condition) -> Vec<Value> {
     values.collect()
 }
 
-/// The runs' histograms, summed over seeds, with the bins' ends; none reaches beyond the Nyquist frequency.
+/// The runs' histograms, summed over seeds, with the limits of the bins. No bin extends beyond the Nyquist
+/// frequency.
 fn histogram(study: &Study) -> Option<Rows<CriticalBinRow>> {
     let mut sums: Vec<(&str, Stimulus, f64, u64)> = Vec::new();
     let shown = study.shown();
@@ -198,7 +199,7 @@ fn histogram(study: &Study) -> Option<Rows<CriticalBinRow>> {
     Some(out)
 }
 
-/// What white noise would give, with as many steps as the study's.
+/// The critical frequency of white noise with as many steps as the study's.
 fn white_noise(study: &Study) -> Option<f64> {
     let mut rows = study.runs.iter().filter_map(|run| run.tables.critical_summary.as_ref()?.rows.first());
     rows.next().and_then(|row| row.white_noise)

@@ -53,8 +53,8 @@ pub fn table(study: &Study) -> Html {
     Html::fill(
         "{}<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Model</th>{}<th \
          class=\"number\">Dense network, one pass</th></tr></thead><tbody>\n{}</tbody></table></div>\n<p \
-         class=\"muted small prose\">Operations times a published energy per operation, and nothing else: no \
-         memory, no static power. Compare within a row.</p>\n",
+         class=\"muted small prose\">Each value is the number of operations times a published energy per \
+         operation. Memory and static power are not included. Compare values only within a row.</p>\n",
         &[
             &chart::table_heading("Energy of one inference, by hardware model"),
             &chart::head(&conditions),

@@ -1,4 +1,4 @@
-//! One image or recording on its way through the networks: the picture, and its spikes by condition.
+//! One image or recording on its way through the networks: its picture, and its spikes by condition.
 
 use super::chart::{self, hint, number_with};
 use super::membrane;
@@ -11,7 +11,7 @@ use leaklab_record::tables::{ImageRow, RasterRow};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// More neurons than this of a layer would not be told apart.
+/// Neurons that are drawn of each layer; more could not be distinguished.
 const NEURONS_PER_LAYER: usize = 24;
 /// Empty rows between two layers.
 const GAP: usize = 3;
@@ -27,7 +27,7 @@ leaklab_record::row! {
         neuron: u64 [""],
         /// Time step, counted from 1.
         step: u64 ["steps"],
-        /// 1 where the spike is positive, 0 where it is negative (input only).
+        /// 1 for a positive spike, 0 for a negative spike (input only).
         positive: bool [""],
         /// Row in the picture, layers from top to bottom.
         row: u64 [""],
@@ -60,7 +60,8 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// All layers of the network that the example has, in order: neighbouring figures give them the same colours.
+/// All layers of the network in the example's tables, in order, so that neighbouring figures give them the
+/// same colours.
 pub fn layers(study: &Study) -> Vec<String> {
     let spikes = study.runs.iter().filter_map(|run| run.tables.raster.as_ref());
     let potentials = study.runs.iter().filter_map(|run| run.tables.membrane.as_ref());
@@ -71,7 +72,7 @@ pub fn layers(study: &Study) -> Vec<String> {
         .collect()
 }
 
-/// The image itself, pixel by pixel; of a recording, the spikes of both polarities together.
+/// The image itself, pixel by pixel; for a recording, the spikes of both polarities together.
 fn picture(image: &Rows<ImageRow>, recorded: bool) -> Html {
     let size = |get: fn(&ImageRow) -> u64| image.rows.iter().map(get).max().map_or(0, |n| n as usize + 1);
     let (channels, height, width) = (size(|row| row.channel), size(|row| row.row), size(|row| row.column));
@@ -94,7 +95,7 @@ fn picture(image: &Rows<ImageRow>, recorded: bool) -> Html {
         let most = pixels.iter().map(|pixel| pixel[0]).max().unwrap_or(0).max(1);
         pixels.iter_mut().for_each(|pixel| *pixel = [255 * pixel[0] / most; 3]);
         name = "Spikes of the recording";
-        brightness = " A pixel is the brighter, the more spikes it has, in all polarities together.";
+        brightness = " The more spikes a pixel has, in all polarities together, the brighter it is.";
     }
     let squares = Html::join(pixels.iter().enumerate().map(|(i, [r, g, b])| {
         Html::fill(
@@ -109,7 +110,7 @@ fn picture(image: &Rows<ImageRow>, recorded: bool) -> Html {
     )
 }
 
-/// A layer's neurons in the picture and the row of the first.
+/// The neurons of a layer in the picture, and the row of the first of them.
 struct Block {
     layer: String,
     neurons: Vec<u64>,
@@ -129,8 +130,8 @@ fn blocks(tables: &[&Rows<RasterRow>]) -> Vec<Block> {
     let blocks = found.into_iter().map(|(layer, neurons)| {
         let neurons: Vec<u64> = neurons.into_iter().collect();
         let count = neurons.len().min(NEURONS_PER_LAYER);
-        let kept = (0..count).map(|i| neurons[i * neurons.len() / count]).collect();
-        let block = Block { layer: layer.to_owned(), neurons: kept, first };
+        let chosen = (0..count).map(|i| neurons[i * neurons.len() / count]).collect();
+        let block = Block { layer: layer.to_owned(), neurons: chosen, first };
         first += count + GAP;
         block
     });
@@ -145,7 +146,7 @@ fn raster(study: &Study) -> Option<Figure> {
     let sample = study.sample();
     let mut data = Rows::<R>::new(
         format!("Spikes of one {sample}"),
-        format!("Spikes of one test {sample}; of each layer, neurons spread evenly over those that fired."),
+        format!("Spikes of one test {sample}; for each layer, neurons spread evenly over those that fired."),
     );
     for (condition, table) in &tables {
         for row in &table.rows {
@@ -200,8 +201,8 @@ fn raster(study: &Study) -> Option<Figure> {
         Html::new()
     };
     let caption = Html::fill(
-        "<p>Each tick is a spike.{} Up to {} neurons of each layer, spread evenly over those that fired; the \
-         same neurons in every panel.</p>{}",
+        "<p>Each tick is a spike.{} Each layer is represented by up to {} neurons, spread evenly over those \
+         that fired; they are the same in every panel.</p>{}",
         &[&negative, &NEURONS_PER_LAYER, &chart::unlearned_panels(study)],
     );
     Some(Figure::new("raster", "Spikes, layer by layer", caption, &data, panels).with_series(series))

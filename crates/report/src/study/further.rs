@@ -1,4 +1,4 @@
-//! Questions beside leak that a study's conditions answer, one after the other.
+//! Questions other than leak that a study's conditions answer, one after the other.
 
 use super::records::Study;
 use super::{chart, typeset};
@@ -6,7 +6,7 @@ use crate::html::Html;
 use crate::page::Section;
 use leaklab_record::Question;
 
-/// The section; nothing where no two conditions differ in one such thing alone.
+/// The section; `None` if no two conditions differ only in one such respect.
 pub fn section(study: &Study) -> Option<Section> {
     let table = study.compare.further.as_ref()?;
     let mut section = Section::new(

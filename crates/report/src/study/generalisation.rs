@@ -1,5 +1,4 @@
-//! Fig. 5d,e: test error against training error, epoch by epoch, and compared where the training error is
-//! equal.
+//! Fig. 5d,e: test error against training error, epoch by epoch, and compared at equal training error.
 
 use super::chart::{self, hint, number_with};
 use super::records::Study;
@@ -16,7 +15,7 @@ pub fn section(study: &Study) -> Section {
         "Generalisation",
         "Test error at equal training error",
         Html::markup(
-            "<p>As training goes on, a network moves from the upper right to the lower left. Of two networks \
+            "<p>During training, a network moves from the upper right to the lower left. Of two networks \
              with the same training error, the one with the lower test error generalises better. A network \
              with both errors lower fits better; that alone is not better generalisation.</p>",
         ),
@@ -31,7 +30,7 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// Both errors are shown on logarithmic axes, which Vega would label at powers of ten only.
+/// A logarithmic axis for an error, with more labels than Vega's, which are at powers of ten only.
 fn log(field: &str, title: &str) -> Value {
     let axis =
         json!({ "labelExpr": "format(datum.value, '.3~g')", "tickCount": 5, "labelOverlap": "greedy" });

@@ -1,4 +1,5 @@
-//! Spectra of the hidden layers' spikes, clean, of one run of each condition: where filtering would happen.
+//! Spectra of the hidden layers' spikes without noise, for one run of each condition. Filtering would happen
+//! there.
 
 use super::chart::{self, hint, number, number_with};
 use super::records::Study;
@@ -67,9 +68,9 @@ pub fn figure(study: &Study) -> Option<Figure> {
     let panels = panels.collect();
     let fall = if study.recorded {
         "The input's own spectrum need not be flat: where a curve falls more with frequency than that of the \
-         input, the layers up to there have filtered."
+         input, the layers up to this one have filtered."
     } else {
-        "Where a curve falls with frequency, the layers up to there have filtered."
+        "Where a curve falls with frequency, the layers up to this one have filtered."
     };
     let caption = Html::fill(
         "<p>Clean test {}s, one run of each condition. {} A curve that lies higher as a whole means more \

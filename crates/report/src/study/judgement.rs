@@ -24,35 +24,36 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// How verdicts come about.
+/// The rules for verdicts.
 fn rules() -> Html {
     Html::markup(
         "<p>Each claim is judged by a rule that was fixed beforehand, from a 95&nbsp;% interval and a \
          smallest effect of interest: one percentage point of accuracy, 2&nbsp;% of a ratio, 0.005 cycles \
-         per step, half of the runs.</p><ul><li>It <strong>holds</strong> where the whole interval lies on \
-         the claimed side.</li><li>It <strong>does not hold</strong> where the interval leaves no room for \
-         an effect of interest on that side.</li><li>Where the interval includes both no effect and one of \
-         interest, there is <strong>not enough evidence</strong>. Beside it stands how many pairs of runs \
-         would settle it.</li></ul><details class=\"rules\"><summary>The rules in \
+         per step, half of the runs.</p><ul><li>It <strong>holds</strong> if the whole interval lies on the \
+         claimed side.</li><li>It <strong>does not hold</strong> if the interval excludes an effect of \
+         interest on that side.</li><li>If the interval includes both no effect and an effect of interest, \
+         there is <strong>not enough evidence</strong>. Next to this verdict is the number of pairs of runs \
+         that would settle the claim.</li></ul><details class=\"rules\"><summary>The rules in \
          full</summary><ul><li><strong>Only networks that learned are judged.</strong> A run learned if its \
-         clean accuracy exceeds chance by at least half of what the best condition's mean does. A condition \
-         in which a run did not learn is shown in grey, and left out of claims 1 to 6, of the trade-off and \
-         of the answer. It counts in claim 7.</li><li><strong>Robustness</strong> is the mean accuracy over \
-         severities 1 to 8, in percentage points. It is not divided by the clean accuracy: a network that \
-         knows nothing has nothing to lose.</li><li><strong>Intervals are paired by seed.</strong> Runs of \
-         one seed share initial weights, image order and input spikes, so they are compared in pairs \
-         (Student's t). An interval is never narrower than the test images allow: which images each network \
-         classified correctly is kept, and the standard error over images is a lower \
-         limit.</li><li><strong>Several noises are several tests.</strong> Claim 2 holds for a noise only if \
-         it also does after Holm's correction over all noises.</li><li><strong>“The more leak, the more \
-         …”</strong> is said only where every step from one τ to the next agrees in sign and the extremes \
-         hold. Otherwise the sentence names the pair of τ that it is about.</li><li><strong>Claim 1</strong> \
-         says that there is no effect. It holds where every interval lies within one percentage point of 0, \
-         and does not hold where one lies wholly outside.</li></ul></details>",
+         clean accuracy exceeds chance by at least half as much as the best condition's mean does. A \
+         condition in which a run did not learn is shown in grey, and excluded from claims 1 to 6, from the \
+         trade-off and from the answer. It counts in claim 7.</li><li><strong>Robustness</strong> is the \
+         mean accuracy over severities 1 to 8, in percentage points. It is not divided by the clean \
+         accuracy: a network that has learned nothing has nothing to lose, and would seem \
+         robust.</li><li><strong>Intervals are paired by seed.</strong> Runs of one seed share initial \
+         weights, image order and input spikes, so they are compared in pairs (Student's t). An interval is \
+         never narrower than the test images allow: the study stores which images each network classified \
+         correctly, and the standard error over images is a lower limit.</li><li><strong>Several noises are \
+         several tests.</strong> Claim 2 holds for a noise only if it also holds after Holm's correction \
+         over all noises.</li><li><strong>“The more leak, the more …”</strong> is stated only if every step \
+         from one τ to the next agrees in sign and the claim holds for the extremes. Otherwise the sentence \
+         names the pair of τ that it refers to.</li><li><strong>Claim 1</strong> states that there is no \
+         effect. It holds if every interval lies within one percentage point of 0, and does not hold if one \
+         lies wholly outside.</li></ul></details>",
     )
 }
 
-/// The networks that claim 7 is about: probes, and conditions that did not learn.
+/// The networks that claim 7 refers to: probes, and conditions that did not learn.
 fn small_tau(study: &Study) -> Html {
     let Some(runs) = &study.compare.runs else { return Html::new() };
     let conditions = study.conditions.iter().filter(|c| c.role == Role::Probe || c.failed());

@@ -1,4 +1,4 @@
-//! Learning curves of all runs, probes included, and what the health checks said.
+//! Learning curves of all runs, including probes, and the notices of the health checks.
 
 use super::chart::{self, hint, number_with};
 use super::records::Study;
@@ -17,13 +17,13 @@ leaklab_record::row! {
         seed: u64 [""],
         /// Epochs trained.
         epoch: u64 ["epochs"],
-        /// Accuracy while training, dropout and augmentation on.
+        /// Accuracy during training, with dropout and augmentation.
         train_accuracy: f64 ["fraction"],
         /// Accuracy on the test set after the epoch.
         test_accuracy: Option<f64> ["fraction"],
-        /// Squared error on a fixed part of the training set after the epoch.
+        /// SSE on a fixed part of the training set after the epoch.
         train_sse: Option<f64> ["SSE"],
-        /// Squared error on the test set after the epoch.
+        /// SSE on the test set after the epoch.
         test_sse: Option<f64> ["SSE"],
     }
 }
@@ -81,8 +81,8 @@ pub fn section(study: &Study) -> Section {
     let panels =
         vec![panel("Test accuracy", R::test_accuracy), panel("Training accuracy", R::train_accuracy)];
     let caption = Html::fill(
-        "<p>One line per run. Test accuracy is measured after the epoch, training accuracy while it runs, \
-         with dropout and augmentation on.</p>{}",
+        "<p>One line per run. Test accuracy is measured after the epoch, training accuracy during the epoch, \
+         with dropout and augmentation.</p>{}",
         &[&chart::unlearned(study)],
     );
     section
@@ -104,8 +104,8 @@ fn notices(study: &Study) -> Html {
         .collect();
     if notices.is_empty() {
         return Html::markup(
-            "<p class=\"muted small\">The health checks (silent or saturated layers, divergence) found \
-             nothing in any run.</p>\n",
+            "<p class=\"muted small\">The health checks (silent or saturated layers, divergence) found no \
+             problem in any run.</p>\n",
         );
     }
     Html::fill(

@@ -1,4 +1,4 @@
-//! Membrane potentials of a few neurons under the example image, with their spikes and resets.
+//! Membrane potentials of a few neurons for the example image, with their spikes and resets.
 
 use super::chart::{self, hint, number_with};
 use super::condition::Condition;
@@ -10,12 +10,12 @@ use leaklab_record::Rows;
 use leaklab_record::tables::MembraneRow;
 use serde_json::{Value, json};
 
-/// More potentials of hidden neurons than this in one panel would not be told apart.
+/// Hidden neurons in one panel; more potentials could not be distinguished.
 const HIDDEN_PER_PANEL: usize = 2;
 
 leaklab_record::row! {
-    /// One neuron's potential at one step in one condition. Where it fires there are two rows: before and
-    /// after the reset.
+    /// One neuron's potential at one step in one condition. If it fires, there are two rows: before and after
+    /// the reset.
     pub struct PotentialRow in "membrane" {
         /// Condition.
         condition: String [""],
@@ -27,9 +27,9 @@ leaklab_record::row! {
         step: u64 ["steps"],
         /// Membrane potential.
         potential: f64 ["units of weight"],
-        /// 1 where the neuron fires.
+        /// 1 if the neuron fires.
         fired: bool [""],
-        /// Order within the picture.
+        /// Drawing order.
         order: u64 [""],
     }
 }
@@ -71,7 +71,7 @@ pub fn figure(study: &Study) -> Option<Figure> {
     let drawn = chart::distinct(data.rows.iter().map(|row| row.layer.as_str()));
     let series = chart::layer_series(PotentialRow::layer, &drawn, &all);
     let mut panels = Vec::new();
-    // The output adds up over all steps: on one scale with it, the others would be flat.
+    // The output sums up all steps: on the same scale, the other potentials would look flat.
     for (groups, threshold, height) in [(&hidden, threshold, 210), (&outputs, None, 150)] {
         for (condition, neurons) in groups {
             let spec = panel(&data, condition, neurons, groups, threshold, &series);
@@ -84,16 +84,17 @@ pub fn figure(study: &Study) -> Option<Figure> {
     let columns = if outputs.len().is_multiple_of(3) { 3 } else { outputs.len().min(2) };
     let caption = Html::markup(
         "<p>The potential U of one neuron in each of the last layers, in units of the weights, after the \
-         step's input and before the threshold is applied. Above the dashed line, the threshold, a hidden \
-         neuron fires (triangle) and is reset to 0 (the vertical line down); below it, a leaky neuron \
-         forgets a little at every step. The output neuron, of the class that the network names, never \
-         fires: its potential is the network's answer.</p>",
+         step's input and before the threshold is applied. Above the threshold (dashed line), a hidden \
+         neuron fires (triangle) and is reset to 0 (vertical line); below it, a leaky neuron loses a part of \
+         its potential at every step. The output neuron is that of the class which the network predicts. It \
+         never fires: its potential is the network's answer.</p>",
     );
     let figure = Figure::new("membrane", "Membrane potentials", caption, &data, panels);
     Some(figure.with_columns(columns).with_series(series))
 }
 
-/// Of each layer the neuron that ends highest: of the output layer, that is the class the network names.
+/// For each layer, the neuron with the highest final potential. In the output layer this is the predicted
+/// class.
 fn chosen(table: &Rows<MembraneRow>) -> Vec<Neuron<'_>> {
     let last = table.rows.iter().map(|row| row.step).max().unwrap_or(0);
     let mut found: Vec<&MembraneRow> = Vec::new();
@@ -139,7 +140,7 @@ fn panel(
     series: &Series,
 ) -> Value {
     use PotentialRow as R;
-    // Panels of one kind have one scale, so that conditions can be compared.
+    // Panels of one kind share a scale, so that conditions can be compared.
     let inside = |row: &&R| {
         groups.iter().any(|(c, of)| c.name == row.condition && of.iter().any(|n| n.layer == row.layer))
     };

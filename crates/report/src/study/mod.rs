@@ -1,5 +1,5 @@
-//! The page of a study: the answer first, then the evidence, figure by figure, then how to do it again. Each
-//! section reads its own tables and says what is missing while a study still runs.
+//! The page of a study: first the answer, then the evidence, figure by figure, then how to reproduce it. Each
+//! section reads its own tables and states what is missing while a study is still running.
 
 mod activity;
 mod answer;
@@ -38,7 +38,7 @@ use records::{ReportError, Study};
 use std::path::{Path, PathBuf};
 
 /// Reads a study's folder, writes `report.html` into it and returns its path. `refresh` is for a study that
-/// runs.
+/// is still running.
 pub fn write(folder: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError> {
     write_to(folder, &StudyFolder::at(folder).page(), refresh)
 }

@@ -1,4 +1,4 @@
-//! Numbers as a reader wants them: as many digits as mean something, real minus signs, powers of ten.
+//! Numbers for a reader: only significant digits, true minus signs, powers of ten.
 
 /// A fraction as percent with `digits` decimals.
 pub fn percent(x: f64, digits: usize) -> String {
@@ -10,7 +10,7 @@ pub fn signed(x: f64, digits: usize) -> String {
     minus(format!("{x:+.digits$}"))
 }
 
-/// Three or so significant digits; large and small numbers as a power of ten.
+/// Three or four significant digits; very large and very small numbers with a power of ten.
 pub fn plain(x: f64) -> String {
     if x == 0.0 {
         return "0".to_owned();
@@ -35,24 +35,24 @@ pub fn short(x: f64) -> String {
     }
 }
 
-/// A mean with its error, the error to two digits and the mean to the same place.
+/// A mean with its error: the error with two digits, the mean with as many decimals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithError {
     /// The mean.
     pub mean: String,
-    /// What stands after `±`.
+    /// The error, which follows `±`.
     pub error: String,
-    /// The power of ten that both are multiplied by, as ` × 10⁶`; empty for none.
+    /// The power of ten by which both are multiplied, as ` × 10⁶`; empty for none.
     pub power: String,
 }
 
-/// The power of ten that numbers up to this one are written with; 0 for none.
+/// The exponent of the power of ten with which numbers up to this one are written; 0 for none.
 pub fn exponent(largest: f64) -> i32 {
     let magnitude = if largest == 0.0 { 0 } else { largest.abs().log10().floor() as i32 };
     if (-4..6).contains(&magnitude) { 0 } else { magnitude }
 }
 
-/// A mean with its error as a reader wants it: `0.1058 ± 0.0011`, or `(1.980 ± 0.021) × 10⁶`.
+/// A mean with its error for a reader: `0.1058 ± 0.0011`, or `(1.980 ± 0.021) × 10⁶`.
 pub fn with_error(mean: f64, error: f64, exponent: i32) -> WithError {
     if !(error > 0.0 && error.is_finite()) {
         return WithError { mean: plain(mean), error: plain(error), power: String::new() };
@@ -92,7 +92,7 @@ fn thousands(digits: &str) -> String {
     out
 }
 
-/// A whole number in raised digits.
+/// A whole number in superscript digits.
 pub fn superscript(n: i32) -> String {
     n.to_string()
         .chars()

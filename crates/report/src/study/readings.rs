@@ -72,7 +72,7 @@ pub fn figure(study: &Study, white: Option<f64>) -> Option<Figure> {
     Some(Figure::new("readings", title, caption, &data, panels).with_columns(columns).with_series(series))
 }
 
-/// What the axis spans: all intervals, at least a fifth of the band, and nothing beyond it.
+/// Range of the axis: all intervals, at least a fifth of the band, and nothing beyond it.
 fn span(data: &Rows<CriticalByConditionRow>, white: Option<f64>) -> [f64; 2] {
     let ends = data.rows.iter().flat_map(|row| [Some(row.mean), row.low, row.high]);
     let ends = ends.chain([white]).flatten();
@@ -81,7 +81,7 @@ fn span(data: &Rows<CriticalByConditionRow>, white: Option<f64>) -> [f64; 2] {
     [(low - room).max(0.0), (high + room).min(critical::NYQUIST)]
 }
 
-/// What moves the critical frequency: the effect of most leak by each reading, and how to tell.
+/// The effect of most leak on the critical frequency by each reading, and how to interpret it.
 fn moves(study: &Study) -> Html {
     let Some(baseline) = study.learned_baseline() else { return Html::new() };
     let Some(most) = study.learned().into_iter().find(|condition| condition.name != baseline.name) else {
@@ -103,14 +103,14 @@ fn moves(study: &Study) -> Html {
     }
     Html::fill(
         "<p><strong>What moves it.</strong> On clean {}s, {} differs from {} by {} (cycles per step). A \
-         difference that is gone without the first steps comes from the onset, while potentials build up. A \
-         difference that stays when spike trains are shuffled in time is not filtering: shuffling removes \
-         all temporal structure.</p>",
+         difference that disappears without the first steps comes from the onset, when potentials build up. \
+         A difference that remains when spike trains are shuffled in time is not filtering: shuffling \
+         removes all temporal structure.</p>",
         &[&study.sample(), &most.title(), &baseline.title(), &effects.join("; ")],
     )
 }
 
-/// The means by input, reading and condition, with the paper's where they may be compared.
+/// The means by stimulus, reading and condition, with the paper's values if they can be compared.
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.critical else { return Html::new() };
     let conditions = chart::present(study.shown(), table.rows.iter().map(|row| row.condition.as_str()));

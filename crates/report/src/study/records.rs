@@ -1,5 +1,5 @@
-//! What a study has left on disk so far, read once: settings, conditions, runs, tables. A study that still
-//! runs is a study with less in it.
+//! The records of a study, read once: settings, conditions, runs and tables. A study that is still running
+//! has fewer of them.
 
 use super::chart;
 use super::coherence::{self, Theory};
@@ -13,10 +13,10 @@ use leaklab_record::tables::PlanRow;
 use leaklab_record::{Manifest, NoiseKey, RecordError, Role, RunFolder, StudyFolder, TableError, Tau, file};
 use std::path::{Path, PathBuf};
 
-/// Why the records of a study could not be read, or its page not be written.
+/// Why the records of a study could not be read, or its page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The folder holds neither a study nor a run.
+    /// The folder contains neither a study nor a run.
     #[error(
         "{}: neither a study nor a run: it has no study.toml or run.toml; `leaklab study --out` makes one",
         path.display()
@@ -25,14 +25,14 @@ pub enum ReportError {
         /// The folder.
         path: PathBuf,
     },
-    /// A folder cannot be listed, or the page not be written.
+    /// A folder cannot be listed, or the page cannot be written.
     #[error("{}: {action}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What was attempted.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A run's file cannot be read.
@@ -48,23 +48,24 @@ pub enum ReportError {
 pub struct Study {
     /// Resolved settings.
     pub settings: Manifest,
-    /// The command that made it, if it was kept.
+    /// The command that started it, if it was stored.
     pub command: Option<String>,
     /// The conditions, in the order in which they are shown.
     pub conditions: Vec<Condition>,
     /// Runs that have begun, by condition and seed.
     pub runs: Vec<Run>,
-    /// Runs in all.
+    /// Number of planned runs.
     pub planned: usize,
     /// Tables of the comparison.
     pub compare: Compare,
     /// Tables of the theory.
     pub theory: Theory,
-    /// Seconds spent, by what they were spent on; the one thing on the page that two equal studies differ in.
+    /// Seconds spent, by task. The pages of two equal studies differ in these times only (and in the machines
+    /// that trained them).
     pub seconds: Vec<(String, f64)>,
-    /// Whether this is the folder of one run, and no study.
+    /// Whether this is the folder of a single run and not of a study.
     pub single: bool,
-    /// Whether the networks are shown recordings of an event camera, and not encoded images.
+    /// Whether the networks are shown recordings of an event camera instead of encoded images.
     pub recorded: bool,
 }
 
@@ -79,16 +80,16 @@ pub struct Run {
     pub tau: Option<Tau>,
     /// Seed.
     pub seed: u64,
-    /// Epochs it is to be trained.
+    /// Planned number of epochs.
     pub planned_epochs: u64,
     /// Whether its study has marked it as complete: nothing more is done, even if training ended early
     /// because it diverged.
     pub complete: bool,
-    /// What was measured after each epoch.
+    /// Measurements after each epoch.
     pub epochs: Vec<Epoch>,
-    /// What went wrong.
+    /// Notices of the health checks.
     pub notices: Vec<Notice>,
-    /// What it was trained by.
+    /// Machines that trained it.
     pub machines: Vec<Trainer>,
     /// Tables of its analyses.
     pub tables: RunTables,
@@ -100,8 +101,8 @@ impl Run {
         self.complete || self.epochs.last().is_some_and(|epoch| epoch.epoch >= self.planned_epochs)
     }
 
-    /// Reads a run. Its condition is that of the study's plan; a run that is in no plan is named by its
-    /// settings, as the lab does it.
+    /// Reads a run. Its condition is that of the study's plan. The condition of a run without a plan follows
+    /// from its settings, by the lab's rule.
     fn read(folder: &RunFolder, plan: &[PlanRow]) -> Result<Self, ReportError> {
         let manifest = Manifest::read(&folder.run_toml())?;
         let whole = |key: &str| {
@@ -148,15 +149,15 @@ impl Study {
                 runs.push(Run::read(&folder, planned_runs)?);
             }
         }
-        // A folder may hold runs of an earlier, wider plan.
+        // A folder may contain runs of an earlier, larger plan.
         let planned = plan.as_ref().map_or(runs.len(), |plan| plan.rows.len());
         if let Some(plan) = &plan {
             runs.retain(|run| plan.rows.iter().any(|row| row.run == run.name));
         }
         let compared = compare.conditions.iter().flat_map(|rows| rows.rows.iter().map(Condition::from));
-        let to_do = plan.iter().flat_map(|rows| rows.rows.iter().map(Condition::from));
+        let intended = plan.iter().flat_map(|rows| rows.rows.iter().map(Condition::from));
         let begun = runs.iter().map(|run| Condition::new(&run.condition, run.tau, Role::Compared));
-        let conditions = arranged(compared.chain(to_do).chain(begun));
+        let conditions = arranged(compared.chain(intended).chain(begun));
         let place = |run: &Run| conditions.iter().position(|condition| condition.name == run.condition);
         runs.sort_by(|a, b| (place(a), a.seed, &a.name).cmp(&(place(b), b.seed, &b.name)));
         let mut seconds = training_seconds(&runs);
@@ -195,7 +196,7 @@ impl Study {
         self.runs.iter().filter(|run| run.is_trained()).count()
     }
 
-    /// How far the study is, in a sentence without its full stop: `1 of 15 runs is trained`.
+    /// Progress of the study, as a sentence without its full stop: `1 of 15 runs is trained`.
     pub fn progress(&self) -> String {
         let (trained, planned) = (self.trained(), self.planned);
         let runs = if planned == 1 { "run" } else { "runs" };
@@ -203,12 +204,12 @@ impl Study {
         format!("{trained} of {planned} {runs} {are} trained")
     }
 
-    /// What a network is shown.
+    /// The word for what a network is shown.
     pub fn sample(&self) -> &'static str {
         if self.recorded { "recording" } else { "image" }
     }
 
-    /// Whether the study is to test no noise at all.
+    /// Whether the study tests no noise at all.
     pub fn is_without_noise(&self) -> bool {
         let noises = self.settings.settings.get("noise").and_then(toml::Value::as_array);
         noises.is_some_and(Vec::is_empty)
@@ -225,22 +226,23 @@ impl Study {
         self.settings.text_of(key).unwrap_or_else(|| "–".to_owned())
     }
 
-    /// What the study is called.
+    /// Name of the study.
     pub fn name(&self) -> String {
         self.settings.text_of("name").or_else(|| self.settings.text_of("dataset")).unwrap_or_default()
     }
 
-    /// What the other conditions are compared with.
+    /// The condition with which the others are compared.
     pub fn baseline(&self) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.role == Role::Baseline)
     }
 
-    /// The same, unless it is known to have failed: nothing is compared with a network that did not learn.
+    /// The baseline, unless it is known to have failed: nothing is compared with a network that did not
+    /// learn.
     pub fn learned_baseline(&self) -> Option<&Condition> {
         self.baseline().filter(|baseline| !baseline.failed())
     }
 
-    /// The conditions that figures show: all but the probes.
+    /// The conditions that figures show: all except for the probes.
     pub fn shown(&self) -> Vec<&Condition> {
         self.conditions.iter().filter(|condition| condition.role != Role::Probe).collect()
     }
@@ -250,7 +252,7 @@ impl Study {
         self.shown().into_iter().filter(|condition| !condition.failed()).collect()
     }
 
-    /// The first run of each shown condition that has what is asked for.
+    /// For each shown condition, the value of the first run for which `get` returns one.
     pub fn first_runs<T>(&self, get: impl Fn(&Run) -> Option<&T>) -> Vec<(&Condition, &T)> {
         let of = |condition: &Condition| {
             let mut runs = self.runs.iter().filter(|run| run.condition == condition.name);
@@ -260,7 +262,8 @@ impl Study {
     }
 }
 
-/// Whether settings are those of recordings. Only these have `downsample`, which is always written down.
+/// Whether settings are those of recordings. Only these have `downsample`, which is always written to the
+/// file.
 fn has_recordings(settings: &Manifest) -> bool {
     settings.settings.contains_key("downsample")
 }
@@ -283,7 +286,7 @@ fn training_seconds(runs: &[Run]) -> Vec<(String, f64)> {
     vec![("training".to_owned(), seconds)]
 }
 
-/// Lines `{"what": .., "seconds": ..}`; times are a courtesy, so a line that cannot be read is passed over.
+/// Lines `{"what": .., "seconds": ..}`. Times are not essential, so a line that cannot be read is skipped.
 fn read_seconds(path: &Path) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64)> = Vec::new();
     for line in file::read_to_string(path).unwrap_or_default().lines() {

@@ -1,6 +1,6 @@
-//! Fig. 3: accuracy against severity, one panel for each noise and scenario, and beside it the difference to
-//! the baseline in pairs of runs: bands of single conditions may overlap wholly where every pair differs in
-//! the same direction.
+//! Fig. 3: accuracy against severity, one panel for each noise and scenario, and next to it the difference
+//! from the baseline in pairs of runs. Bands of single conditions may overlap completely even if every pair
+//! differs in the same direction.
 
 use super::chart::{self, hint, number_with};
 use super::condition::Condition;
@@ -13,7 +13,7 @@ use leaklab_record::{Noise, NoiseKey, Quantity, Rows, Scenario};
 use serde_json::{Value, json};
 
 leaklab_record::row! {
-    /// Accuracy of one condition at one severity of one noise, and its difference to the baseline's.
+    /// Accuracy of one condition at one severity of one noise, and its difference from the baseline.
     pub struct SeverityRow in "robustness" {
         /// Kind of noise.
         noise: Noise [""],
@@ -31,7 +31,7 @@ leaklab_record::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Runs.
+        /// Number of runs.
         seeds: u64 [""],
         /// Accuracy minus that of the baseline with the same seed, mean over pairs.
         difference: Option<f64> ["fraction"],
@@ -56,7 +56,7 @@ pub fn section(study: &Study) -> Section {
         "Accuracy under noise",
         Html::fill(
             "<p>Every network was trained on clean {}s and is tested here with noise in its input. {}. \
-             Severity 0 is clean; severity 8 is chosen to be devastating.</p>",
+             Severity 0 is clean, and severity 8 is the strongest noise.</p>",
             &[&study.sample(), &place],
         ),
     );
@@ -82,15 +82,15 @@ pub fn section(study: &Study) -> Section {
         if let Some(baseline) = study.baseline().filter(|_| paired) {
             let spec = difference(noise, scenario, &series, &conditions, span);
             panels.push(
-                Panel::new(&format!("Difference to {}, in pairs", baseline.title()), spec).with_height(230),
+                Panel::new(&format!("Difference from {}, in pairs", baseline.title()), spec).with_height(230),
             );
         }
     }
     let pairs = study.baseline().filter(|_| paired).map_or_else(Html::new, |baseline| {
         Html::fill(
-            "<p>Beside each noise: accuracy minus that of {} with the same seed, which sees the same {}s and \
-             input spikes. What a pair has in common cancels, so a difference can be clear where the bands \
-             overlap.</p>",
+            "<p>Next to each noise is the accuracy minus that of {} with the same seed, which is shown the \
+             same {}s and input spikes. What a pair has in common cancels, so a difference can be clear even \
+             if the bands overlap.</p>",
             &[&baseline.title(), &study.sample()],
         )
     });
@@ -99,10 +99,9 @@ pub fn section(study: &Study) -> Section {
             "fig3",
             "Fig. 3 · Accuracy against noise severity",
             Html::fill(
-                "<p>A curve that stays high is a robust network. Bands and bars are 95&nbsp;% \
-                 intervals.</p>{}<p>What a severity stands for is in the tooltip (noise level) and in the \
-                 settings. The paper does not say what its levels are, so curves can be compared within this \
-                 study only.</p>{}{}",
+                "<p>A curve that stays high belongs to a robust network. Bands and bars are 95&nbsp;% \
+                 intervals.</p>{}<p>The noise level of a severity is in the tooltip and in the settings. The \
+                 paper does not state its levels, so curves can be compared only within this study.</p>{}{}",
                 &[&pairs, &chart::unlearned(study), &chart::small_print(table)],
             ),
             &data,
@@ -114,7 +113,7 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// A row with its difference to the baseline, if both learned.
+/// A row with its difference from the baseline, if both learned.
 fn joined(study: &Study, row: &RobustnessByConditionRow) -> SeverityRow {
     let quantity = match row.severity {
         0 => Quantity::Accuracy,
@@ -184,7 +183,7 @@ fn accuracy(noise: Noise, scenario: Scenario, series: &Series, conditions: &[&Co
     })
 }
 
-/// What differences span, intervals included: one scale for all noises, so that they can be compared.
+/// Range of the differences, including intervals: one scale for all noises, so that they can be compared.
 fn span(data: &Rows<SeverityRow>) -> [f64; 2] {
     let ends = data.rows.iter().flat_map(|row| [row.difference, row.difference_low, row.difference_high]);
     let (low, high) = ends.flatten().fold((0f64, 0f64), |(low, high), x| (low.min(x), high.max(x)));
@@ -209,7 +208,7 @@ fn difference(
     };
     let [noise, scenario] = of(noise, scenario);
     let offset = json!({ "field": SeverityRow::condition, "type": "nominal", "sort": series.values() });
-    // Severities as classes, so that the bars of several conditions stand side by side.
+    // Severities are ordinal here, so that the bars of several conditions can be side by side.
     let x = json!({
         "field": SeverityRow::severity, "type": "ordinal", "title": "noise severity",
         "axis": { "labelAngle": 0 }, "scale": { "paddingInner": 0.3 }

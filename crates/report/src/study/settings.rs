@@ -1,5 +1,5 @@
-//! What it takes to do the study again: the command, every setting, the version; and, apart from all else,
-//! the times.
+//! What is needed to reproduce the study: the command, every setting and the version; and, separately, the
+//! times.
 
 use super::chart;
 use super::number;
@@ -14,12 +14,13 @@ pub fn section(study: &Study) -> Section {
     let mut section = Section::new(
         "settings",
         "Settings",
-        "How to do it again",
+        "How to reproduce it",
         Html::markup(
-            "<p>The same program version, settings and seeds give the same numbers, bit for bit, on any \
-             number of threads and however often the study was interrupted, with the same instruction set and \
-             operating system. AVX-512, AVX2 and portable code sum gradients and norms in different \
-             orders, so the last bits of trained weights and of norms differ between them; <code>--isa</code> chooses one.</p>",
+            "<p>The same program version, settings and seeds, with the same instruction set and operating \
+             system, give bit-identical numbers, on any number of threads and however often the study was \
+             interrupted. AVX-512, AVX2 and portable code sum gradients and norms in different orders, so \
+             the last bits of trained weights and of norms differ between them; <code>--isa</code> chooses \
+             one.</p>",
         ),
     );
     if !study.single {
@@ -40,7 +41,7 @@ pub fn section(study: &Study) -> Section {
                     item(&format!("{key}.{name}"), &text(value));
                 }
             }
-            // Lists of tables are the conditions, which stand above.
+            // Lists of tables are the conditions, which are listed above.
             toml::Value::Array(values) if values.iter().any(toml::Value::is_table) => {}
             value => item(key, &text(value)),
         }
@@ -56,7 +57,7 @@ pub fn section(study: &Study) -> Section {
         .after
         .add("<details><summary>All settings</summary><dl class=\"settings\">{}</dl></details>\n", &[&items]);
     section.after.add(
-        "<details><summary>The whole settings file</summary><div \
+        "<details><summary>The complete settings file</summary><div \
          class=\"copyable\"><pre><code>{}</code></pre><button type=\"button\" \
          class=\"copy\">Copy</button></div></details>\n",
         &[&study.settings.text],
@@ -65,7 +66,7 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// The conditions: what they are to the study and what sets them apart.
+/// The conditions: their roles and the settings in which they differ.
 fn conditions(study: &Study) -> Html {
     if study.single || study.conditions.is_empty() {
         return Html::new();
@@ -97,7 +98,7 @@ fn conditions(study: &Study) -> Html {
     )
 }
 
-/// The one element in which the pages of two equal studies differ.
+/// The times, in a single element: the pages of two equal studies differ in them.
 fn times(study: &Study) -> Html {
     let pieces: Vec<String> = study
         .seconds

@@ -1,5 +1,5 @@
 //! Fig. 4: the spectrum of the input spike trains, clean and noisy. The input does not depend on the
-//! condition, so the first run that has the tables stands for all.
+//! condition, so the first run that has the tables represents all.
 
 use super::chart::{self, hint, number, number_with};
 use super::number;
@@ -17,7 +17,7 @@ const BELOW_NYQUIST: f64 = 0.4999;
 leaklab_record::row! {
     /// One bin of the histogram of the images' mean amplitudes.
     pub struct AmplitudeRow in "input_amplitude" {
-        /// What the images were shown under.
+        /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Lower end of the bin.
         from: f64 ["per root (cycle/step)"],
@@ -25,9 +25,9 @@ leaklab_record::row! {
         amplitude: f64 ["per root (cycle/step)"],
         /// Upper end of the bin.
         to: f64 ["per root (cycle/step)"],
-        /// Share of images in the bin over its width.
+        /// Share of images in the bin, divided by the bin's width.
         density: f64 [""],
-        /// Normal density of the same mean and variance.
+        /// Normal density with the same mean and variance.
         curve: f64 [""],
     }
 }
@@ -35,11 +35,11 @@ leaklab_record::row! {
 /// The section on the input's spectrum.
 pub fn section(study: &Study) -> Section {
     let expected = Html::markup(if study.recorded {
-        "Recordings of an event camera are not encoded: their spectrum is that of what the camera saw, and \
+        "Recordings of an event camera are not encoded: their spectrum depends on what the camera saw, and \
          need not be flat."
     } else {
-        "But encoder and noise are drawn afresh at every step, so the <em>expected</em> spectrum is flat \
-         with and without noise. Noise can only raise it."
+        "But encoder and noise draw new random numbers at every step, so the <em>expected</em> spectrum is \
+         flat with and without noise. Noise can only raise it."
     });
     let mut section = Section::new(
         "input",
@@ -47,7 +47,7 @@ pub fn section(study: &Study) -> Section {
         "What noise does to the input",
         Html::fill(
             "<p>The paper explains robustness by frequency: noise adds high-frequency components to the \
-             input spikes, and a leaky neuron, being a low-pass filter, keeps them out. {}</p>",
+             input spikes, and a leaky neuron, as a low-pass filter, removes them. {}</p>",
             &[&expected],
         ),
     );
@@ -88,8 +88,8 @@ fn spectrum(table: &Rows<InputSpectrumRow>) -> Figure {
     Figure::new("fig4-spectrum", title, caption, &data, vec![Panel::new("", spec)]).with_series(series)
 }
 
-/// Whether the measured spectra are flat, in sentences: mean power above against below half the Nyquist
-/// frequency. Nothing where no spectrum has both.
+/// Whether the measured spectra are flat, in sentences: mean power above half the Nyquist frequency divided
+/// by that below. Empty if no spectrum has both.
 fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
     let mut pieces = Vec::new();
     let mut flat = true;
@@ -110,7 +110,7 @@ fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
         (0, _) => return String::new(),
         (1, true) => "The spectrum is flat within 5\u{a0}%.",
         (1, false) => "So the spectrum is not flat.",
-        (_, true) => "All spectra are flat within 5\u{a0}%: noise does not sit at high frequencies here.",
+        (_, true) => "All spectra are flat within 5\u{a0}%: noise is not concentrated at high frequencies.",
         (_, false) => "So not every spectrum is flat here.",
     };
     format!(
@@ -119,7 +119,7 @@ fn flatness(data: &Rows<InputSpectrumRow>, stimuli: &[Stimulus]) -> String {
     )
 }
 
-/// The amplitudes of images or recordings, whichever the `sample` is.
+/// The amplitudes of images or recordings, depending on `sample`.
 fn histogram(table: &Rows<InputAmplitudeRow>, sample: &str) -> Figure {
     use AmplitudeRow as R;
     let mut data = Rows::new(&table.title, &table.definition);
@@ -152,7 +152,8 @@ fn histogram(table: &Rows<InputAmplitudeRow>, sample: &str) -> Figure {
         ]
     });
     let caption = Html::fill(
-        "<p>Bars count {}s; lines are normal curves of the same mean and variance.</p>{}",
+        "<p>Bars are the measured densities of {}s; lines are normal curves with the same mean and \
+         variance.</p>{}",
         &[&sample, &chart::small_print(table)],
     );
     let panels = vec![Panel::new("", spec).with_height(240)];
@@ -160,7 +161,7 @@ fn histogram(table: &Rows<InputAmplitudeRow>, sample: &str) -> Figure {
     Figure::new("fig4-amplitude", &heading, caption, &data, panels).with_series(series)
 }
 
-/// The histogram with the ends of its bins; of each kind of input, they are equally wide.
+/// The histogram with the limits of its bins. For each stimulus, all bins have the same width.
 fn with_ends(table: &Rows<InputAmplitudeRow>) -> Vec<AmplitudeRow> {
     let width = |stimulus: Stimulus| {
         let own = table.rows.iter().filter(|row| row.stimulus == stimulus);
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn one_spectrum_is_not_called_all() {
         let noisy = Stimulus::at("background/channel".parse().unwrap(), 5);
-        let said = |stimuli: &[Stimulus], high: f64| {
+        let sentences = |stimuli: &[Stimulus], high: f64| {
             let mut data = Rows::new("", "");
             for &stimulus in stimuli {
                 let of = |frequency, power| InputSpectrumRow { stimulus, frequency, power };
@@ -200,9 +201,11 @@ mod tests {
             }
             flatness(&data, stimuli)
         };
-        assert!(said(&[Stimulus::Clean], 1.01).ends_with("(clean). The spectrum is flat within 5\u{a0}%."));
-        assert!(said(&[Stimulus::Clean], 0.5).ends_with("So the spectrum is not flat."));
-        assert!(said(&[Stimulus::Clean, noisy], 1.01).contains("All spectra are flat"));
-        assert_eq!(said(&[], 1.0), "");
+        assert!(
+            sentences(&[Stimulus::Clean], 1.01).ends_with("(clean). The spectrum is flat within 5\u{a0}%.")
+        );
+        assert!(sentences(&[Stimulus::Clean], 0.5).ends_with("So the spectrum is not flat."));
+        assert!(sentences(&[Stimulus::Clean, noisy], 1.01).contains("All spectra are flat"));
+        assert_eq!(sentences(&[], 1.0), "");
     }
 }

@@ -1,4 +1,4 @@
-//! The paper's Table 1 with our numbers, and the paper's beside them where data set and network are its own.
+//! The paper's Table 1 with our numbers, and those of the paper if data set and network are the same.
 
 use super::chart::{self, capital};
 use super::condition::Condition;
@@ -38,7 +38,7 @@ pub fn section(study: &Study) -> Section {
     section.after = Html::fill(
         "<div class=\"scroll\"><table \
          class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody></table></div>\n<div \
-         class=\"prose muted small\"><p>After ± stands the standard error over seeds, as in the paper; \
+         class=\"prose muted small\"><p>The value after ± is the standard error over seeds, as in the paper; \
          brackets and bars elsewhere on this page are 95&nbsp;% intervals.</p>{}{}{}</div>\n",
         &[
             &chart::stack_class(conditions.len()),
@@ -52,7 +52,7 @@ pub fn section(study: &Study) -> Section {
     section
 }
 
-/// A cell; a row has one power of ten.
+/// A cell. All cells of a row have the same power of ten.
 fn cell(condition: &Condition, row: Option<&Table1Row>, exponent: i32) -> Html {
     let value = row.and_then(|row| Some((row, row.mean?))).map_or_else(
         || Html::markup("–"),

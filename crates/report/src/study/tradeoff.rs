@@ -1,4 +1,5 @@
-//! The knob the paper speaks of: what leak buys against what it costs, one point per condition that learned.
+//! The trade-off that the paper describes: robustness against synaptic operations, one point per condition
+//! that learned.
 
 use super::chart::{self, hint, number_with};
 use super::records::Study;
@@ -9,7 +10,7 @@ use leaklab_record::tables::TradeoffRow;
 use leaklab_record::{NoiseKey, Rows};
 use serde_json::{Value, json};
 
-/// The vertical axis spans at least this: a smaller difference of accuracy should look small.
+/// The vertical axis spans at least this, so that a smaller difference of accuracy looks small.
 const SMALLEST_SPAN: f64 = 0.1;
 
 /// The section on the trade-off.
@@ -22,8 +23,9 @@ pub fn section(study: &Study) -> Section {
         "Leak as a knob: robustness against work",
         Html::fill(
             "<p>Up is more robust, left is cheaper. <em>Robustness</em> is the mean accuracy over severities \
-             1 to 8 of {}. A condition on the Pareto front (dashed) is not beaten in both robustness and \
-             work by any other; which one to choose depends on what an operation costs you.</p>",
+             1 to 8 of {}. A condition is on the Pareto front (dashed) if no other one is at least as good \
+             in both robustness and work and better in one of them. Which one to choose depends on what an \
+             operation costs you.</p>",
             &[&noises],
         ),
     );
@@ -111,24 +113,24 @@ fn figure(study: &Study) -> Option<Figure> {
         }));
     }
     let spec = json!({ "encoding": { "x": x(R::synops), "y": y(R::robustness) }, "layer": layers });
-    let left_out: Vec<String> =
+    let excluded: Vec<String> =
         study.shown().iter().filter(|c| c.failed()).map(|condition| condition.title()).collect();
-    let left_out = if left_out.is_empty() {
+    let excluded = if excluded.is_empty() {
         Html::new()
     } else {
-        Html::fill("<p>Left out, because not every network learned: {}.</p>", &[&left_out.join(", ")])
+        Html::fill("<p>Excluded because not every network learned: {}.</p>", &[&excluded.join(", ")])
     };
     let caption = Html::fill(
         "<p>Bars are 95&nbsp;% intervals over seeds. The work axis begins at 0 and the other spans at least \
          {} percentage points, so that small differences look small.</p>{}{}",
-        &[&super::number::short(100.0 * SMALLEST_SPAN), &left_out, &chart::small_print(table)],
+        &[&super::number::short(100.0 * SMALLEST_SPAN), &excluded, &chart::small_print(table)],
     );
     let panels = vec![Panel::new("", spec)];
     let title = "Robustness against synaptic operations";
     Some(Figure::new("tradeoff-figure", title, caption, &data, panels).with_series(series))
 }
 
-/// What the axes span, intervals included.
+/// Range of the axes, including intervals.
 struct Extent {
     right: f64,
     bottom: f64,
@@ -148,16 +150,16 @@ impl Extent {
         Extent { right: 1.08 * right, bottom: (low - room).max(0.0), top: (high + room).min(1.0) }
     }
 
-    /// Whether names beside the points would stay clear of each other, on a narrow screen too; the buttons
-    /// name them anyway.
+    /// Whether labels next to the points would not overlap, even on a narrow screen. The buttons name the
+    /// points anyway.
     fn labels_fit(&self, data: &Rows<TradeoffRow>) -> bool {
-        let apart = |a: &TradeoffRow, b: &TradeoffRow| {
+        let clear = |a: &TradeoffRow, b: &TradeoffRow| {
             (a.synops - b.synops).abs() > 0.4 * self.right
                 || (a.robustness - b.robustness).abs() > 0.1 * (self.top - self.bottom)
         };
-        // A long name at the left edge would leave the picture.
+        // A long name at the left edge would extend beyond the picture.
         let inside = data.rows.iter().all(|row| row.synops > 0.4 * self.right || row.condition.len() < 9);
         let rows = &data.rows;
-        inside && (0..rows.len()).all(|i| (0..i).all(|j| apart(&rows[i], &rows[j])))
+        inside && (0..rows.len()).all(|i| (0..i).all(|j| clear(&rows[i], &rows[j])))
     }
 }

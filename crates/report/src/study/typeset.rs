@@ -1,5 +1,5 @@
-//! Symbols as a reader expects them. Tables are plain text (`tau`, `D_I`, `10^4`); on the page that is τ, D
-//! with a subscript, and 10⁴.
+//! Symbols as a reader expects them. Tables are plain text (`tau`, `D_I`, `10^4`); on the page this becomes
+//! τ, D with a subscript, and 10⁴.
 
 use super::number::superscript;
 use crate::html::Html;
@@ -24,7 +24,7 @@ enum Piece<'a> {
     Symbol(&'static str, &'static str),
     Power(i32),
     Infinity,
-    /// What stood between backticks: a command, as it is typed.
+    /// Text between backticks: a command, as it is typed.
     Code(&'a str),
 }
 
@@ -40,7 +40,7 @@ pub fn html(text: &str) -> Html {
     }))
 }
 
-/// The same where no markup is possible, as in a picture.
+/// Like [`html`], where no markup is possible, as in a picture.
 pub fn plain(text: &str) -> String {
     let pieces = pieces(text).into_iter().map(|piece| match piece {
         Piece::Text(text) => text.to_owned(),

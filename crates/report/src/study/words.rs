@@ -1,4 +1,4 @@
-//! What is said of each claim: a heading, and a sentence for each verdict that all its parts share.
+//! The words for each claim: a heading, and a sentence for each verdict that all its parts share.
 
 use leaklab_record::ClaimId;
 
@@ -6,11 +6,11 @@ use leaklab_record::ClaimId;
 pub struct Words {
     /// The claim as a heading.
     pub heading: &'static str,
-    /// Where all parts of it hold.
+    /// If all its parts hold.
     pub holds: &'static str,
-    /// Where no part of it holds.
+    /// If none of its parts holds.
     pub fails: &'static str,
-    /// Where no part of it is decided.
+    /// If none of its parts is decided.
     pub open: &'static str,
 }
 
@@ -60,22 +60,22 @@ pub fn words(claim: ClaimId) -> Words {
             "It is not decided whether training fails where τ is small.",
         ],
         ClaimId::FromHidden => [
-            "The gain needs leak in the hidden layers while the network runs",
-            "Leak in the hidden layers, while the network runs, contributes to the gain under noise.",
-            "Leak in the hidden layers, while the network runs, does not contribute to the gain under noise.",
-            "It is not decided whether leak in the running hidden layers contributes to the gain.",
+            "Leak in the hidden layers adds accuracy while the network runs",
+            "Leak in the hidden layers, while the network runs, adds accuracy under noise.",
+            "Leak in the hidden layers, while the network runs, adds no accuracy under noise.",
+            "It is not decided whether leak in the hidden layers, while the network runs, adds accuracy.",
         ],
         ClaimId::FromTraining => [
-            "The gain comes with training",
+            "Training with leak adds accuracy",
             "Training with leak finds weights that are more robust.",
             "Training with leak does not find weights that are more robust.",
             "It is not decided whether training with leak finds weights that are more robust.",
         ],
         ClaimId::FromReadout => [
-            "The gain comes with the readout",
-            "A leaky readout, which discounts early steps, contributes to the gain under noise.",
-            "A leaky readout, which discounts early steps, does not contribute to the gain under noise.",
-            "It is not decided whether a leaky readout contributes to the gain under noise.",
+            "Leak in the readout adds accuracy",
+            "A leaky readout, which discounts early steps, adds accuracy under noise.",
+            "A leaky readout, which discounts early steps, adds no accuracy under noise.",
+            "It is not decided whether a leaky readout adds accuracy under noise.",
         ],
         ClaimId::SlowNoise => [
             "The gain vanishes as noise becomes slow, more than in the control",

@@ -1,4 +1,4 @@
-//! Tables of a made-up comparison.
+//! Tables of a synthetic comparison.
 
 use super::{Made, Synthetic, table};
 use leaklab_record::tables::{
@@ -29,8 +29,7 @@ fn mean_robustness(study: &Synthetic, made: &Made) -> f64 {
     noises.map(|&noise| robustness(made, noise)).sum::<f64>() / study.noises.len() as f64
 }
 
-/// What spectra are measured under, and how much each noise raises them: recordings have one noise, images
-/// two.
+/// The stimuli of spectra, and how much each noise raises the power: recordings have one noise, images two.
 pub fn stimuli(study: &Synthetic) -> Vec<(Stimulus, f64)> {
     let noises = [study.noises.first(), study.noises.last().filter(|_| !study.recorded)];
     let noisy = noises.into_iter().flatten().zip([1.0, 1.6]);
@@ -121,7 +120,7 @@ pub fn write(study: &Synthetic, folder: &Path) {
         }
     }
     table(folder, "Critical frequency", rows);
-    // A condition that did not learn is given the front here, to see that the page does not follow.
+    // A condition that did not learn is on the front here, to test that the page ignores it.
     let points = compared.iter().map(|made| {
         let synops = 1.1e6 + 3.1e6 * made.leak;
         TradeoffRow {

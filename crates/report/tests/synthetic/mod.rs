@@ -1,6 +1,5 @@
-//! A study on disk that no network was trained for: every table a real study writes, as typed rows with
-//! smooth made-up numbers, so that the page can be tested without training and with whatever verdicts a test
-//! wants.
+//! A study on disk for which no network was trained: every table of a real study, as typed rows with smooth
+//! synthetic numbers. The page can thus be tested without training and with any verdicts.
 
 // Each test file and the example use their own part of it.
 #![allow(dead_code)]
@@ -15,12 +14,12 @@ use leaklab_record::{Case, NoiseKey, PAPER_NOISES, Role, Row, Rows, RunKey, Stud
 use std::fs;
 use std::path::Path;
 
-/// Steps of a made-up presentation.
+/// Steps of a synthetic presentation.
 const STEPS: u64 = 100;
-/// Epochs of a made-up run.
+/// Epochs of a synthetic run.
 const EPOCHS: u64 = 12;
 
-/// What a made-up study is like.
+/// A synthetic study.
 #[derive(Clone)]
 pub struct Synthetic {
     /// Name on the page.
@@ -39,18 +38,18 @@ pub struct Synthetic {
     pub recorded: bool,
 }
 
-/// A made-up condition.
+/// A synthetic condition.
 #[derive(Clone)]
 pub struct Made {
     /// Name.
     pub name: String,
-    /// Membrane time constant, if that alone sets it apart.
+    /// Membrane time constant, if the condition differs only in that.
     pub tau: Option<Tau>,
-    /// What it is to the study.
+    /// Role in the study.
     pub role: Role,
     /// Settings in which it differs.
     pub differs: String,
-    /// How much leak, from 0 to 1: its numbers follow from it.
+    /// Amount of leak, from 0 to 1, which determines its numbers.
     pub leak: f64,
     /// Whether its networks learned.
     pub learned: bool,
@@ -70,18 +69,18 @@ impl Made {
         }
     }
 
-    /// A condition with a name of its own.
+    /// A condition with a given name.
     pub fn named(name: &str, differs: &str, leak: f64) -> Self {
         let (name, differs) = (name.to_owned(), differs.to_owned());
         Made { name, tau: None, role: Role::Compared, differs, leak, learned: true }
     }
 
-    /// Stuck at chance.
+    /// The same condition, but stuck at chance.
     pub fn dead(self) -> Self {
         Made { learned: false, ..self }
     }
 
-    /// Counted in claim 7 only.
+    /// The same condition as a probe, which counts only in claim 7.
     pub fn probe(self) -> Self {
         Made { role: Role::Probe, ..self }
     }
@@ -141,7 +140,7 @@ impl Synthetic {
         Synthetic { conditions, ..Synthetic::default() }
     }
 
-    /// A sweep in which most leak did not learn.
+    /// A sweep in which the condition with most leak did not learn.
     pub fn with_dead() -> Self {
         let conditions = vec![
             Made::tau(5.0).dead(),
@@ -153,12 +152,12 @@ impl Synthetic {
         Synthetic { conditions, ..Synthetic::default() }
     }
 
-    /// What the others are compared with.
+    /// The condition with which the others are compared.
     pub fn baseline(&self) -> &Made {
         self.conditions.iter().find(|made| made.role == Role::Baseline).unwrap()
     }
 
-    /// Conditions that are compared, the baseline included.
+    /// Conditions that are compared, including the baseline.
     fn compared(&self) -> impl Iterator<Item = &Made> {
         self.conditions.iter().filter(|made| made.role != Role::Probe)
     }
@@ -179,11 +178,11 @@ impl Synthetic {
         theory::write(&folder.theory());
     }
 
-    /// Writes what a study has that has just begun: settings and plan.
+    /// Writes the files of a study that has just begun: settings and plan.
     pub fn begin(&self, path: &Path) {
         fs::create_dir_all(path).unwrap();
         self.write_settings(path);
-        let mut plan = Rows::new("Planned runs", "Every run that the study is to have.");
+        let mut plan = Rows::new("Planned runs", "Every planned run of the study.");
         for made in &self.conditions {
             plan.rows.extend((1..=self.seeds).map(|seed| PlanRow {
                 run: RunKey { condition: made.name.clone(), seed }.folder_name(),
@@ -197,7 +196,7 @@ impl Synthetic {
         plan.write(path).unwrap();
     }
 
-    /// The settings of what the networks are shown, as the lab writes them.
+    /// The settings of the networks' input, as the lab writes them.
     fn input(&self) -> &'static str {
         if self.recorded { "downsample = 1" } else { "encoder = \"signed\"" }
     }
@@ -223,14 +222,14 @@ impl Synthetic {
     }
 }
 
-/// A smooth stand-in for chance, from -1 to 1.
+/// A deterministic substitute for random numbers, from -1 to 1.
 fn wobble(a: f64, b: f64) -> f64 {
     ((a * 12.9898 + b * 78.233).sin() * 43758.5453).fract()
 }
 
 /// Writes rows as a table.
 fn table<R: Row>(folder: &Path, title: &str, rows: impl IntoIterator<Item = R>) {
-    let mut table = Rows::new(title, "Made-up numbers for a test.");
+    let mut table = Rows::new(title, "Synthetic numbers for a test.");
     table.rows.extend(rows);
     table.write(folder).unwrap();
 }

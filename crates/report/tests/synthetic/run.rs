@@ -1,4 +1,4 @@
-//! Files of a made-up run.
+//! Files of a synthetic run.
 
 use super::compare::{critical, stimuli};
 use super::{EPOCHS, Made, STEPS, Synthetic, table, wobble};

@@ -1,4 +1,4 @@
-//! Tables of a made-up theory.
+//! Tables of a synthetic theory.
 
 use leaklab_record::Rows;
 use leaklab_record::tables::CoherenceRow;
@@ -8,7 +8,7 @@ use std::path::Path;
 pub fn write(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for (name, own) in [("fig2_own", true), ("fig2_physical", false), ("fig2_noise_driven", false)] {
-        let definition = "Made-up coherence at I = 1.5, D_I = 0.1, C = V = 1, tau = RC.";
+        let definition = "Synthetic coherence at I = 1.5, D_I = 0.1, C = V = 1, tau = RC.";
         let mut theory = Rows::new("Coherence", definition);
         let mut simulation = Rows::new("Coherence, simulated", definition);
         for (curve, corner) in [("LIF, R = 1", 1.0), ("LIF, R = 3", 3.0), ("IF (R = 10^4)", 1e4)] {

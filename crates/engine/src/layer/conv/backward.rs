@@ -1,5 +1,5 @@
-//! The backward pass: `d` of a chunk of outputs in frames, a tile of steps at a time, walked by the input's
-//! events.
+//! The backward pass of a convolution. For each chunk of outputs and each tile of steps, `d = dLoss/dU` is
+//! stored in frames, and each input event reads the entries of `d` that it reached.
 
 use super::{Conv, ConvWorkspace};
 use crate::events::{Events, Geometry};
@@ -8,34 +8,34 @@ use crate::simd::backward::{Cell, ConvWalk, ConvWeights};
 use crate::simd::{Isa, Kernel, Row, Vector, dispatch};
 use crate::spikes::Spikes;
 
-/// What the backward pass of a layer is given.
+/// The input of a layer's backward pass.
 pub(crate) struct Upstream<'a> {
     /// Membrane decay per step of the forward pass, in full precision.
     pub lambda: f64,
     /// Threshold.
     pub v_th: f32,
-    /// What the gradient takes the decay as (1 or lambda).
+    /// Derivative of the decay that the gradient uses: 1 or lambda.
     pub decay: f32,
-    /// What an input spike counts.
+    /// Value of an input spike.
     pub scale: f32,
     /// The layer's own spikes.
     pub spikes: &'a Spikes,
-    /// Those its mask lets through, as events.
+    /// The spikes that its dropout mask keeps, as events.
     pub events: &'a Events,
-    /// Loss derivative of each of them.
+    /// Loss derivative of each event.
     pub gradient: &'a [f32],
 }
 
 /// The input of a convolution, as its backward pass needs it.
 pub(crate) enum ConvEvents<'a> {
-    /// Events, and where the derivative of each is written (nowhere in the first layer).
+    /// Events, and the array to which the derivative of each is written; it is empty in the first layer.
     Events(&'a Events, &'a mut [f32]),
     /// Real values `[step][channel][row][column]`.
     Real(&'a [f32]),
 }
 
 impl Conv {
-    /// Adds the weights' gradient to `gradients` (packed) and writes the input events'.
+    /// Adds the gradient of the weights to `gradients` (packed), and writes the gradient of the input events.
     pub fn backward(
         &self,
         isa: Isa,
@@ -57,7 +57,8 @@ impl Conv {
             let weights = &self.walk[chunk * channels..][..channels];
             let derivatives = &workspace.derivatives[chunk * frame..][..frame];
             for tile in (0..geometry.tiles()).rev() {
-                // The tile after left the `d` of its first step in the first frame.
+                // The tile after this one, which was processed before, left `d` of
+                // its first step in the first frame.
                 let steps = geometry.steps_of(tile);
                 for step in (0..steps).rev() {
                     let later = (step + 1) % steps;
@@ -99,7 +100,8 @@ impl Conv {
 /// Writes `d` of the neurons of a chunk that fired at a step: the spike derivative times the loss derivative
 /// of the spike.
 ///
-/// A neuron's `d` is zero after its last spike, and a dropped neuron's always: neither needs an event.
+/// `d` of a neuron is zero after its last spike, and `d` of a dropped neuron is
+/// always zero, so neither needs an event.
 fn scatter(up: &Upstream, d: &mut [Row], derivatives: &[Row], chunk: usize, tile: usize, step: usize) {
     let (events, geometry) = (up.events, up.events.geometry);
     for lane in 0..16.min(geometry.shape.channels - 16 * chunk) {
@@ -115,7 +117,7 @@ fn scatter(up: &Upstream, d: &mut [Row], derivatives: &[Row], chunk: usize, tile
     }
 }
 
-/// Gradient of the first layer's weights on real values.
+/// Computes the gradient of the first layer's weights for real-valued input.
 struct RealWalk<'a> {
     geometry: Geometry,
     gradients: &'a mut [[Row; 9]],

@@ -1,27 +1,29 @@
-//! The forward pass: lists of events merged over the nine taps, summed with the neuron fused in.
+//! The forward pass of a convolution: event lists are merged over the nine taps, and one kernel sums the
+//! weight rows of each list and updates the neurons.
 
 use super::super::total_squares;
 use super::{Conv, ConvWorkspace};
-use crate::events::make_room;
+use crate::events::grow_to;
 use crate::neuron::spiking::{Dynamics, Neurons};
 use crate::simd::forward::{CodeForward, ConvForward, Outlet};
 use crate::simd::lists::{BLOCK, Compact, MOST, Merged, PAD};
 use crate::simd::{Isa, Kernel, Row, Vector, Work, dispatch, vectorise};
 use crate::spikes::{Shape, Spikes};
 
-/// Pixels that a strip of rows should hold: enough to use a tile of weights many times.
+/// Number of pixels that a strip of rows should have, enough to reuse a tile of weights many times.
 const STRIP: usize = 32;
 
-/// What comes into a convolution.
+/// The input of a convolution.
 pub(crate) enum ConvInput<'a> {
-    /// Spikes, of which `keep` lets some through.
+    /// Spikes, and the dropout mask on them, if any.
     Spikes(&'a Spikes, Option<&'a [u64]>),
-    /// Real values `[step][channel][row][column]`.
+    /// Real values `[step][channel][row][column]`, and the number of steps.
     Real(&'a [f32], usize),
 }
 
 impl Conv {
-    /// All steps of the layer: spikes to `out`, sums of squared weighted inputs to `squares`.
+    /// Runs all steps of the layer. Writes the spikes to `out` and the sums of
+    /// squared weighted inputs to `squares`.
     pub fn forward(
         &self,
         isa: Isa,
@@ -36,7 +38,7 @@ impl Conv {
             ConvInput::Real(_, steps) => *steps,
         };
         match input {
-            // A word's first chunk writes all of it.
+            // The first chunk of a word writes the whole word.
             ConvInput::Spikes(..) => out.reshape(self.output.pixels(), steps, self.output.channels),
             ConvInput::Real(..) => out.reset(self.output.pixels(), steps, self.output.channels),
         }
@@ -55,12 +57,13 @@ impl Conv {
         total_squares(&workspace.squares, squares);
     }
 
-    /// Rows of pixels whose lists are made at a time.
+    /// Number of rows of pixels whose lists are built together.
     fn strip_rows(&self) -> usize {
         (STRIP / self.output.width).max(1)
     }
 
-    /// Most steps for which 32 bits number the entries of a strip's lists, whoever fires.
+    /// Largest number of steps for which 32 bits can number the entries of a
+    /// strip's lists, whichever neurons fire.
     pub fn most_steps(&self) -> usize {
         let Shape { height, width, .. } = self.input;
         let longest = height.min(3) * width.min(3) * self.block_size() + PAD;
@@ -95,7 +98,7 @@ impl Conv {
                 merged.build(isa, compact, self.input, self.block_size(), rows.clone());
             }
             if blocks > 1 {
-                make_room(&mut workspace.partial, pixels * steps * self.vectors);
+                grow_to(&mut workspace.partial, pixels * steps * self.vectors);
             }
             let per_pixel = steps * words_per_step;
             let words = &mut out.words_mut()[top * width * per_pixel..][..pixels * per_pixel];
@@ -153,7 +156,8 @@ impl Conv {
     }
 }
 
-/// Codes of the columns of three pixels around row `y`: bit `row * channels + channel` of each sign.
+/// Computes the codes of the columns of three pixels around row `y`, one for each sign. Bit
+/// `row * channels + channel` is set if the channel fired.
 struct Codes<'a> {
     spikes: &'a Spikes,
     y: usize,
@@ -188,8 +192,8 @@ impl Work for Codes<'_> {
     }
 }
 
-/// The first layer on real values: dense. Products and sums are separate, as in every forward pass, so that
-/// the spikes are the same in every instruction set.
+/// The first layer for real-valued input, which is dense. Products and sums are rounded separately, as in
+/// every forward pass, so that the spikes are the same in every instruction set.
 struct RealForward<'a> {
     conv: &'a Conv,
     dynamics: Dynamics,

@@ -1,12 +1,12 @@
 //! 3x3 convolution of spiking neurons.
 //!
-//! Forward, the events of a pixel's nine neighbours are merged into one list per pixel and step, for blocks
-//! of up to 128 input channels; the lists of a strip of rows serve all output channels, and a tile of weights
-//! (one block, one chunk of outputs) stays in the nearest cache while the strip is walked. Backward, see
-//! `simd::backward`.
+//! In the forward pass, the events of a pixel's 3x3 neighbourhood are merged into one list per pixel and
+//! step, for blocks of up to 128 input channels. All output channels use the lists of a strip of rows, and a
+//! tile of weights (one block, one chunk of outputs) stays in the L2 cache while the strip is processed. The
+//! backward pass is described in `simd::backward`.
 //!
-//! The first layer's ternary input comes as twice the channels, and its weights as `[W, -W]`: a spike of -1
-//! is an event like any other.
+//! The first layer's ternary input has twice the image's channels, and its weights are `[W, -W]`, so a
+//! spike of -1 is an event like any other.
 
 mod backward;
 mod forward;
@@ -19,11 +19,13 @@ use crate::simd::{Isa, Row};
 use crate::spikes::Shape;
 use rayon::prelude::*;
 
-/// Bits of the longest code of a column of three pixels that is looked up rather than walked.
+/// Largest number of bits in the code of a column of three pixels for which
+/// sums of weights are looked up in a table.
 const LONGEST_CODE: usize = 9;
 
-/// Vectors of sixteen output channels in a forward chunk: as many as the registers hold twice, no more than
-/// the layer has, and half as many where a block has twice the channels, so that a tile is not larger.
+/// Number of vectors of sixteen output channels in a forward chunk: as many as the registers can hold with
+/// two partial sums each, no more than the layer has, and half as many if a block has twice the channels,
+/// so that a tile does not become larger.
 fn chunk_vectors(isa: Isa, inputs: usize, outputs: usize) -> usize {
     let most = match isa {
         Isa::Avx512 if inputs <= BLOCK / 2 => 4,
@@ -42,14 +44,15 @@ pub(crate) struct Conv {
     signed: bool,
     /// Vectors in a forward chunk: 1, 2 or 4.
     vectors: usize,
-    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, taps by
-    /// columns; or, where the input is coded, `[chunk][column of the kernel][code][vectors]`.
+    /// Forward tiles, `[chunk][block][tap * block size + channel, then a zero row][vectors]`, with taps
+    /// ordered by columns; or, if the input is coded, `[chunk][column of the kernel][code][vectors]`.
     tiles: Vec<Row>,
+    /// Weights for the backward pass and for real-valued input,
     /// `[chunk of 16][input channel][9 taps, last first]`.
     walk: Vec<[Row; 9]>,
 }
 
-/// Buffers of a convolution; their content between calls does not matter.
+/// Buffers of a convolution; their contents between calls do not matter.
 #[derive(Debug, Default)]
 pub(crate) struct ConvWorkspace {
     compact: Vec<Compact>,
@@ -75,17 +78,17 @@ impl Conv {
         conv
     }
 
-    /// Forward chunks.
+    /// Number of forward chunks.
     fn chunks(&self) -> usize {
         self.output.channels.div_ceil(16 * self.vectors)
     }
 
-    /// Image channels: half of the input channels where spikes have a sign.
+    /// Number of image channels: half of the input channels if spikes have a sign.
     fn real_channels(&self) -> usize {
         self.input.channels / if self.signed { 2 } else { 1 }
     }
 
-    /// Bits of the code of a column of three pixels, if the input is looked up by such codes.
+    /// Number of bits in the code of a column of three pixels, if the layer uses such codes.
     fn code_bits(&self) -> Option<usize> {
         let bits = 3 * self.real_channels();
         (self.signed && bits <= LONGEST_CODE).then_some(bits)
@@ -99,12 +102,12 @@ impl Conv {
         self.input.channels.min(BLOCK)
     }
 
-    /// Rows of one forward tile.
+    /// Number of rows in a forward tile.
     fn tile_rows(&self) -> usize {
         9 * self.block_size() + 1
     }
 
-    /// Entries of the packed gradient.
+    /// Number of entries in the packed gradient.
     pub fn gradient_len(&self) -> usize {
         self.walk.len()
     }
@@ -142,7 +145,7 @@ impl Conv {
                 for (column, code) in
                     (0..3).flat_map(|column| (1..1usize << bits).map(move |code| (column, code)))
                 {
-                    // The sum without the highest bit is there already.
+                    // The sum without the highest bit has already been computed.
                     let top = code.ilog2() as usize;
                     let (row, channel) = (top / real, top % real);
                     let at = |code: usize| ((column << bits) + code) * vectors + vector;
@@ -153,7 +156,7 @@ impl Conv {
         });
     }
 
-    /// Adds a packed gradient to one in the order `[out, in, 3, 3]`.
+    /// Adds a packed gradient to a gradient in the order `[out, in, 3, 3]`.
     pub fn unpack(&self, packed: &[[Row; 9]], gradient: &mut [f32]) {
         let real = self.real_channels();
         gradient.par_chunks_mut(9 * real).enumerate().for_each(|(out, gradient)| {

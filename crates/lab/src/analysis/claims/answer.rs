@@ -1,27 +1,29 @@
-//! The opening sentence, made from cases: it says no more than the verdicts do, and names the pair of tau it
-//! is about.
+//! The opening sentence, chosen by cases. It states no more than the verdicts do, and names the pair of tau
+//! that it compares.
 
 use super::super::compare::{Comparison, Group};
 use super::super::contrast::{Contrast, holm};
+use super::overdriven::overdriven;
 use super::{SIGNIFICANT, noises_with, trend};
 use leaklab_engine::Tau;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_record::noun::list;
 use leaklab_record::tables::{AnswerCase, AnswerRow, ClaimRow};
 use leaklab_record::{Case, ClaimId, NoiseKey, Quantity, Role, Rows, Verdict};
 
-/// Severities above this are strong.
+/// Highest severity that does not count as strong noise.
 const STRONG: usize = 4;
 
 /// The answer to "does leak make a spiking network robust?".
 pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
     let mut table = Rows::new(
         "The answer",
-        "Made from the verdicts of claim 2 by fixed rules. Dose-response is said only where the extremes hold and every \
-         neighbouring pair of tau agrees in sign.",
+        "Derived from the verdicts of claim 2 by fixed rules. A dose-response relation is stated only if the \
+         claim holds between the extremes and every pair of neighbouring tau agrees in sign.",
     );
     let (case, sentence) = choose(comparison, claims);
     let between = match case {
-        // These say it already, or have nothing to say.
+        // These sentences cover the conditions in between already, or there are none to compare.
         AnswerCase::DoseResponse
         | AnswerCase::OnlyStrongNoise
         | AnswerCase::NothingLearned
@@ -34,22 +36,35 @@ pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
         | AnswerCase::Mixed
         | AnswerCase::Undecided => between_the_extremes(comparison),
     };
-    let others = beside_the_sweep(comparison);
-    let left_out: Vec<String> = comparison
+    let others = outside_the_sweep(comparison);
+    let excluded: Vec<String> = comparison
         .groups()
         .iter()
         .filter(|group| group.row.role != Role::Probe && group.row.learned == Some(false))
         .map(|group| label(group.row.tau, &group.row.condition))
         .collect();
-    let left_out = match left_out.len() {
+    let excluded = match excluded.len() {
         0 => String::new(),
-        _ => format!(" Left out because not every run learned: {}.", left_out.join(", ")),
+        _ => format!(" Excluded because not every run learned: {}.", excluded.join(", ")),
     };
-    table.rows.push(AnswerRow { case, sentence: format!("{sentence}{between}{others}{left_out}") });
+    let groups = comparison.groups().iter().filter(|group| group.counts());
+    let outgrown: Vec<String> = groups
+        .filter(|group| overdriven(comparison, &group.row.condition).is_some())
+        .map(|group| label(group.row.tau, &group.row.condition))
+        .collect();
+    let outgrown = match outgrown.len() {
+        0 => String::new(),
+        _ => format!(
+            " With {}, training drove the weights far beyond the threshold (see the notes below the claims).",
+            list(&outgrown)
+        ),
+    };
+    let sentence = format!("{sentence}{between}{others}{excluded}{outgrown}");
+    table.rows.push(AnswerRow { case, sentence });
     table
 }
 
-/// A condition within a sentence.
+/// The name of a condition within a sentence.
 fn label(tau: Option<Tau>, name: &str) -> String {
     match tau {
         Some(tau) if tau.leaks() => format!("tau {tau}"),
@@ -73,7 +88,9 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
     if rows.is_empty() || rows.iter().all(|row| row.case == Case::NoInterval) {
         return (
             AnswerCase::NotMeasured,
-            "This study has no answer yet: accuracy under noise was not measured in at least two pairs of runs.".to_owned(),
+            "This study has no answer yet: accuracy under noise was not measured in at least two pairs of \
+             runs."
+                .to_owned(),
         );
     }
     let n = rows.len();
@@ -86,7 +103,8 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
     if all(&|row| row.verdict == Verdict::Holds) {
         if all(&|row| row.case == Case::Small) {
             let sentence = format!(
-                "Hardly: under {kinds}, {most} is more accurate than {least}, but by less than one percentage point ({range})."
+                "Hardly: under {kinds}, {most} is more accurate than {least}, but by less than one \
+                 percentage point ({range})."
             );
             return (AnswerCase::BelowInterest, sentence);
         }
@@ -99,7 +117,8 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
         };
         if noises.iter().all(|&noise| dose_response(comparison, noise)) && comparison.sweep().len() > 2 {
             let sentence = format!(
-                "Yes: the more leak, the more accurate the network stays under {kinds}{where_}; {most} gains {range} over {least}."
+                "Yes: the more leak, the more accurate the network stays under {kinds}{where_}; {most} gains \
+                 {range} over {least}."
             );
             return (
                 if only_strong { AnswerCase::OnlyStrongNoise } else { AnswerCase::DoseResponse },
@@ -107,11 +126,12 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
             );
         }
         let sentence = format!(
-            "Yes, between the extremes: under {kinds}, {most} is more accurate than {least}{where_}, by {range}."
+            "Yes, between the extremes: under {kinds}, {most} is more accurate than {least}{where_}, by \
+             {range}."
         );
         return (if only_strong { AnswerCase::OnlyStrongNoise } else { AnswerCase::OnlyExtremes }, sentence);
     }
-    if all(&surely_opposite) {
+    if all(&significantly_opposite) {
         let sentence =
             format!("No, the opposite: under {kinds}, {most} is less accurate than {least}, by {range}.");
         return (AnswerCase::Against, sentence);
@@ -119,8 +139,8 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
     if all(&|row| row.case == Case::NotSteady) {
         let changes = signed_points(&rows);
         let sentence = format!(
-            "Not steadily: under {kinds}, there are two neighbouring tau of which the one with more leak is less accurate \
-             ({most} compared with {least}: {changes})."
+            "Not steadily: under {kinds}, there are two neighbouring tau of which the one with more leak is \
+             less accurate ({most} compared with {least}: {changes})."
         );
         return (AnswerCase::NotSteady, sentence);
     }
@@ -132,42 +152,50 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
     }
     if all(&|row| row.verdict == Verdict::NotEnoughEvidence) {
         let sentence = format!(
-            "This study cannot tell: under {kinds}, its runs allow that {most} is more accurate than {least} and that it is not."
+            "This study cannot tell: under {kinds}, its runs allow that {most} is more accurate than {least} \
+             and that it is not."
         );
         return (AnswerCase::Undecided, sentence);
     }
-    (AnswerCase::Mixed, mixed(claims, &most, &least, n))
+    (AnswerCase::Mixed, mixed(claims, &most, &least))
 }
 
-/// Whether the opposite of a claim is sure, after the correction over all noises.
-fn surely_opposite(row: &ClaimRow) -> bool {
+/// Whether the opposite of a claim is significant after the correction over all noises.
+fn significantly_opposite(row: &ClaimRow) -> bool {
     row.case == Case::Opposite && row.p.is_some_and(|p| p <= SIGNIFICANT)
 }
 
-/// What the conditions between most and least leak gain or lose against the least, where that is sure: by
-/// Holm's correction over all of them and all noises. Leak need not act in one direction.
+/// What the conditions between most and least leak gain or lose compared with the least, where this is
+/// significant after Holm's correction over all of them and all noises. The effect of leak need not be
+/// monotonic.
 fn between_the_extremes(comparison: &Comparison) -> String {
     let sweep = comparison.sweep();
     let [_, middle @ .., least] = &sweep[..] else { return String::new() };
-    sure_differences(comparison, middle, least, "In between")
+    significant_differences(comparison, middle, least, "In between")
 }
 
-/// The same for conditions that differ from the baseline in more than one tau for all layers.
-fn beside_the_sweep(comparison: &Comparison) -> String {
+/// The same for conditions that differ from the baseline in more than a uniform tau.
+fn outside_the_sweep(comparison: &Comparison) -> String {
     let groups = comparison.groups().iter();
     let others: Vec<&Group> = groups
         .filter(|group| group.counts() && group.row.role == Role::Compared && group.row.tau.is_none())
         .collect();
-    // Nothing is more robust than a network that did not learn.
+    // A comparison with networks that did not learn would mean nothing.
     let baseline = comparison.baseline();
     if !baseline.counts() {
         return String::new();
     }
-    sure_differences(comparison, &others, baseline, "Beside that")
+    significant_differences(comparison, &others, baseline, "In addition")
 }
 
-/// In which noises some conditions are surely more or less accurate than another, as sentences.
-fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, opening: &str) -> String {
+/// Sentences that name the noises under which conditions are significantly more or less accurate than
+/// another.
+fn significant_differences(
+    comparison: &Comparison,
+    groups: &[&Group],
+    than: &Group,
+    opening: &str,
+) -> String {
     let noises = comparison.noises();
     let contrast = |condition: &str, noise: NoiseKey| {
         comparison.contrast(&Quantity::Robustness(noise), condition, &than.row.condition)
@@ -183,7 +211,7 @@ fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, op
     let mut text = String::new();
     for group in groups {
         let part = |word: &str, sign: f64| {
-            let sure: Vec<(NoiseKey, f64)> = found
+            let significant: Vec<(NoiseKey, f64)> = found
                 .iter()
                 .zip(&corrected)
                 .filter(|(row, p)| {
@@ -191,14 +219,15 @@ fn sure_differences(comparison: &Comparison, groups: &[&Group], than: &Group, op
                 })
                 .map(|(row, _)| (row.1, row.2))
                 .collect();
-            let names: Vec<String> = sure.iter().map(|(noise, _)| noise.words()).collect();
-            let which = match (sure.len(), noises.len()) {
+            let names: Vec<String> = significant.iter().map(|(noise, _)| noise.words()).collect();
+            let which = match (significant.len(), noises.len()) {
                 (0, _) => return None,
                 (1, 1) => "the one kind of noise tested".to_owned(),
                 (n, all) if n == all => format!("all {n} kinds of noise"),
-                (n, all) => format!("{n} of {all} kinds of noise ({})", names.join(", ")),
+                (n, all) => format!("{n} of {all} kinds of noise ({})", list(&names)),
             };
-            Some(format!("{word} accurate under {which}, by {}", range(sure.iter().map(|(_, mean)| *mean))))
+            let size = range(significant.iter().map(|(_, mean)| *mean));
+            Some(format!("{word} accurate under {which}, by {size}"))
         };
         let parts: Vec<String> = [part("more", 1.0), part("less", -1.0)].into_iter().flatten().collect();
         if !parts.is_empty() {
@@ -239,43 +268,30 @@ fn range(differences: impl Iterator<Item = f64>) -> String {
     }
 }
 
-fn mixed(claims: &[ClaimRow], most: &str, least: &str, n: usize) -> String {
-    let part = |verdict: Verdict, case: Option<Case>| {
-        let same = |row: &ClaimRow| row.verdict == verdict && case.is_none_or(|case| row.case == case);
-        let noises: Vec<String> = noises_with(claims, same).iter().map(|noise| noise.words()).collect();
-        (noises.len(), noises.join(", "))
+fn mixed(claims: &[ClaimRow], most: &str, least: &str) -> String {
+    let noises = |accept: &dyn Fn(&ClaimRow) -> bool| -> Vec<String> {
+        noises_with(claims, accept).iter().map(|noise| noise.words()).collect()
     };
-    let mut pieces = Vec::new();
-    let (count, names) = part(Verdict::Holds, None);
-    if count > 0 {
-        pieces.push(format!("it is more accurate under {count} of {n} kinds of noise ({names})"));
-    }
-    let against: Vec<String> =
-        noises_with(claims, surely_opposite).iter().map(|noise| noise.words()).collect();
-    if !against.is_empty() {
-        pieces.push(format!("it is less accurate under {} ({})", against.len(), against.join(", ")));
-    }
-    let (unsteady, names) = part(Verdict::DoesNotHold, Some(Case::NotSteady));
-    if unsteady > 0 {
-        pieces.push(format!("it does not change steadily with leak under {unsteady} ({names})"));
-    }
-    let not = |row: &ClaimRow| {
-        row.verdict == Verdict::DoesNotHold && row.case != Case::NotSteady && !surely_opposite(row)
-    };
-    let none: Vec<String> = noises_with(claims, not).iter().map(|noise| noise.words()).collect();
-    if !none.is_empty() {
-        let names = none.join(", ");
-        pieces.push(format!("it gains less than one percentage point under {} ({names})", none.len()));
-    }
-    let (open, names) = part(Verdict::NotEnoughEvidence, None);
-    if open > 0 {
-        pieces.push(format!("there is not enough evidence for {open} ({names})"));
-    }
-    let opening = if count > 0 { "In part" } else { "Not shown" };
+    let fails = |row: &ClaimRow| row.verdict == Verdict::DoesNotHold;
+    let steady = |row: &ClaimRow| row.case != Case::NotSteady;
+    let gains = noises(&|row| row.verdict == Verdict::Holds);
+    let opening = if gains.is_empty() { "Not shown" } else { "In part" };
+    let pieces = [
+        ("it is more accurate under", gains),
+        ("it is less accurate under", noises(&significantly_opposite)),
+        ("accuracy does not change steadily with leak under", noises(&|row| fails(row) && !steady(row))),
+        (
+            "it gains less than one percentage point under",
+            noises(&|row| fails(row) && steady(row) && !significantly_opposite(row)),
+        ),
+        ("there is not enough evidence for", noises(&|row| row.verdict == Verdict::NotEnoughEvidence)),
+    ];
+    let pieces = pieces.iter().filter(|(_, noises)| !noises.is_empty());
+    let pieces: Vec<String> = pieces.map(|(words, noises)| format!("{words} {}", list(noises))).collect();
     format!("{opening}, for {most} compared with {least}: {}.", pieces.join("; "))
 }
 
-/// Whether no severity up to [`STRONG`] shows a gain by itself.
+/// Whether no single severity up to [`STRONG`] shows a gain, but a stronger one does.
 fn weak_severities_show_nothing(comparison: &Comparison, noise: NoiseKey, a: &str, b: &str) -> bool {
     let gains = |severity: usize| {
         let contrast = comparison.contrast(&Quantity::AccuracyUnder(noise, severity), a, b);
@@ -284,7 +300,7 @@ fn weak_severities_show_nothing(comparison: &Comparison, noise: NoiseKey, a: &st
     !(1..=STRONG).any(gains) && (STRONG + 1..=HIGHEST_SEVERITY).any(gains)
 }
 
-/// Whether every neighbouring pair of tau agrees in sign.
+/// Whether the condition with more leak is more accurate in every pair of neighbouring tau.
 fn dose_response(comparison: &Comparison, noise: NoiseKey) -> bool {
     comparison.sweep().windows(2).all(|pair| {
         let [a, b] = [&pair[0].row.condition, &pair[1].row.condition];

@@ -1,6 +1,6 @@
-//! Claim 7: training fails for small tau. Judged from conditions that leak strongly, probes above all, which
-//! are trained for this claim alone; for each gradient mode apart, since both change what a small tau does to
-//! training.
+//! Claim 7: training fails for small tau. It is judged from conditions with strong leak, mainly probes, which
+//! are trained only for this claim. Each gradient mode is judged separately, because the effect of a small
+//! tau on training depends on it.
 
 use super::super::compare::{Comparison, Group};
 use super::super::contrast::MINIMUM_PAIRS;
@@ -11,24 +11,30 @@ use leaklab_engine::Gradient;
 use leaklab_record::tables::ClaimRow;
 use leaklab_record::{ClaimId, Role, Unit};
 
-/// The paper sees training diverge below tau = 30 at 100 time steps.
+/// A tau below this share of the time steps is small: the paper reports that training diverges below tau = 30
+/// at 100 time steps.
 pub const SMALL_SHARE: f64 = 0.3;
-/// Smallest excess of failing runs worth claiming: half of them.
+/// Smallest difference of the shares of failing runs that is of interest: half of the runs.
 pub const FAILURE_MARGIN: f64 = 0.5;
 
-/// Whether a condition leaks as strongly as where the paper sees training diverge.
+/// Whether the leak of a condition is as strong as where the paper reports that training diverges.
 fn leaks_strongly(group: &Group) -> bool {
     let steps = group.runs[0].config.time_steps as f64;
     group.uniform_tau().is_some_and(|tau| tau.steps() < SMALL_SHARE * steps)
 }
 
-/// Whether the claim is about a condition. Initial weights that compensate for the leak are a question of their
-/// own: such a condition is on neither side.
+/// Whether the claim is about a condition. Initial weights that compensate for the leak are a separate
+/// question: such a condition counts on neither side.
 fn is_small(group: &Group) -> bool {
     leaks_strongly(group) && group.runs[0].config.initial == InitialScale::FanIn
 }
 
-/// `(runs, of which did not learn)`.
+/// Whether a condition was trained with a gradient mode. Without leak, both modes are the same gradient.
+fn has_gradient(group: &Group, mode: Gradient) -> bool {
+    group.runs[0].config.gradient == mode || group.uniform_tau().is_some_and(|tau| !tau.leaks())
+}
+
+/// Numbers of runs, and of runs that did not learn.
 fn count<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> (u64, u64) {
     let rows = groups.flat_map(|group| &group.rows).filter_map(|row| row.learned);
     rows.fold((0, 0), |(runs, failed), learned| (runs + 1, failed + u64::from(!learned)))
@@ -63,8 +69,10 @@ fn row(
     (small, failed): (u64, u64),
     conditions: &[&Group],
 ) -> ClaimRow {
-    let others =
-        comparison.groups().iter().filter(|group| !leaks_strongly(group) && group.row.role != Role::Probe);
+    let others = comparison.groups().iter().filter(|group| {
+        let alike = mode.is_none_or(|mode| has_gradient(group, mode));
+        alike && !leaks_strongly(group) && group.row.role != Role::Probe
+    });
     let (other, other_failed) = count(others);
     // Newcombe's interval of a difference of two fractions, from their Wilson intervals.
     let share = |failed: u64, runs: u64| wilson(failed as f64, runs);
@@ -80,11 +88,12 @@ fn row(
     let limit = SMALL_SHARE * comparison.run().config.time_steps as f64;
     let reason = match (small, other) {
         _ if known => format!(
-            "{failed} of {small} runs with a small tau did not learn, and {other_failed} of {other} others. {}",
+            "{failed} of {small} runs with a small tau did not learn, and {other_failed} of {other} others. \
+             {}",
             side.reason(case)
         ),
         (0, _) => format!("This study has no tau below {limit}."),
-        (_, 0) => format!("This study has no tau of {limit} or more to compare with."),
+        (_, 0) => format!("This study has no tau of {limit} or more with this gradient to compare with."),
         _ => format!("A small tau needs at least {MINIMUM_PAIRS} runs."),
     };
     let names: Vec<&str> = conditions.iter().map(|group| group.row.condition.as_str()).collect();
@@ -105,10 +114,12 @@ fn row(
         format!("difference of the share of runs that did not learn, tau below {limit} minus others");
     row.seeds = small;
     row.rule = format!(
-        "A run did not learn if its clean accuracy exceeds chance by less than half of what the best condition's mean does. \
-         Share of such runs with tau below {SMALL_SHARE} of the time steps minus that of all other conditions, Newcombe's \
-         95 % interval; the smallest effect of interest is {}. Holds: the whole interval lies above 0. Does not hold: it \
-         leaves no room for half of the runs. Otherwise, or with fewer than {MINIMUM_PAIRS} such runs: not enough evidence.",
+        "A run did not learn if its clean accuracy exceeds chance by less than half of what the best \
+         condition's mean does. Share of such runs with tau below {SMALL_SHARE} of the time steps minus that \
+         of the other conditions with the same gradient (without leak, both gradients are the same), \
+         Newcombe's 95 % interval; the smallest effect of interest is {}. Holds: \
+         the whole interval lies above 0. Does not hold: it rules out half of the runs. Otherwise, \
+         or with fewer than {MINIMUM_PAIRS} such runs: not enough evidence.",
         side.words
     );
     row

@@ -1,12 +1,13 @@
-//! The paper's seven claims, each judged by a stated rule from the comparison and nothing else.
+//! The paper's seven claims. Each is judged by a stated rule, from the comparison alone.
 //!
-//! A verdict is a function of intervals: a difference that could be chance is "not enough evidence", never
-//! "holds", and a claim is refuted only by an interval that leaves no room for an effect of interest. The
-//! rule stands beside each verdict, with a sentence that says which of its cases this is. Claims about "more
-//! leak" use the conditions that differ in tau alone and in which every run learned.
+//! A verdict is a function of intervals. A difference that may be chance is "not enough evidence", never
+//! "holds", and a claim is refuted only by an interval that rules out an effect of interest. Each
+//! row contains the rule and a sentence that states which case of the rule applies. Claims about "more leak"
+//! use the conditions that differ only in tau and in which every run learned.
 
 mod answer;
 mod divergence;
+mod overdriven;
 mod side;
 mod trend;
 
@@ -26,32 +27,32 @@ use trend::{Trend, trend};
 /// Largest difference of accuracy that still counts as equal, and the smallest that is of interest: one
 /// percentage point.
 pub const ACCURACY_MARGIN: f64 = 0.01;
-/// Smallest effect worth claiming, as a fraction, for quantities compared by their ratio.
+/// Smallest effect of interest, as a fraction, for quantities that are compared by their ratio.
 pub const RATIO_MARGIN: f64 = 0.02;
-/// Smallest shift of a critical frequency worth claiming: half a bin at 100 time steps.
+/// Smallest shift of a critical frequency that is of interest: half a bin at 100 time steps.
 pub const FREQUENCY_MARGIN: f64 = 0.005;
-/// Largest p value at which an effect is said to hold.
+/// Largest p value at which an effect holds.
 pub const SIGNIFICANT: f64 = 0.05;
 
 const ABOVE: f64 = 1.0;
 const BELOW: f64 = -1.0;
 
-/// A difference of accuracies that should be positive.
+/// The claim that a difference of accuracies is positive.
 pub(super) fn gain() -> Side {
     Side { reference: 0.0, sign: ABOVE, smallest: ACCURACY_MARGIN, words: "one percentage point".into() }
 }
 
-/// A ratio on one side of 1.
+/// The claim that a ratio lies on one side of 1.
 fn ratio(sign: f64) -> Side {
     Side { reference: 1.0, sign, smallest: RATIO_MARGIN, words: "2 %".into() }
 }
 
-/// A shift of a frequency.
+/// The claim that a frequency shifts in one direction.
 fn shift(sign: f64) -> Side {
     Side { reference: 0.0, sign, smallest: FREQUENCY_MARGIN, words: "0.005 cycles/step".into() }
 }
 
-/// Why there is no interval, or else the sentence of the case.
+/// The reason why there is no interval, or the sentence of the case.
 pub(super) fn reason(side: &Side, case: Case, contrast: Option<&Contrast>) -> String {
     match (case, contrast) {
         (Case::NoInterval, None) => "No pair of runs that learned has measured it.".into(),
@@ -62,7 +63,7 @@ pub(super) fn reason(side: &Side, case: Case, contrast: Option<&Contrast>) -> St
     }
 }
 
-/// Fills in a claim's figure from a contrast.
+/// Fills in a claim's numbers from a contrast.
 pub(super) fn with_contrast(mut row: ClaimRow, contrast: Option<&Contrast>) -> ClaimRow {
     let interval = contrast.and_then(Contrast::interval);
     let finite = |x: f64| Some(x).filter(|x| x.is_finite());
@@ -117,15 +118,16 @@ fn published_values(comparison: &Comparison, quantity: &Quantity) -> Option<Stri
     values.map(|values| format!("{} (tau 30 / 100 / inf)", values.join(" / ")))
 }
 
-/// Judges all claims and answers the question.
+/// Judges all claims and derives the answer from them.
 pub fn judge(comparison: &Comparison) -> (Rows<ClaimRow>, Rows<AnswerRow>) {
     let mut table = Rows::new(
         "The paper's claims",
-        "Each claim of the paper judged by the rule beside it, from paired contrasts between conditions that differ in tau \
-         alone and in which every run learned, for this data set, network and test set. Runs of one seed share initial \
-         weights, image order and input spikes. Robustness is the mean accuracy over severities 1 to 8, in absolute \
-         points. Intervals count seeds and test images. Where several noises are tested, an effect holds only if it does \
-         so by Holm's correction.",
+        "Each claim of the paper is judged by the rule in its row, from paired contrasts between conditions \
+         that differ only in tau and in which every run learned, for this data set, network and test set. \
+         Runs of one seed share initial weights, sample order and input spikes. Robustness is the mean \
+         accuracy over severities 1 to 8, in absolute points. Intervals include the variation over seeds and \
+         test samples. If several noises are tested, an effect holds only if it does so after Holm's \
+         correction.",
     );
     table.rows.push(equal_accuracy(comparison));
     table.rows.extend(robustness(comparison));
@@ -137,9 +139,12 @@ pub fn judge(comparison: &Comparison) -> (Rows<ClaimRow>, Rows<AnswerRow>) {
     let failed = |row: &ConditionRow| row.role != Role::Probe && row.learned == Some(false);
     for group in comparison.groups().iter().filter(|group| failed(&group.row)) {
         table.note(format!(
-            "Condition {} is left out of claims 1 to 6: {}.",
+            "Condition {} is excluded from claims 1 to 6: {}.",
             group.row.condition, group.row.reason
         ));
+    }
+    for note in overdriven::notes(comparison) {
+        table.note(note);
     }
     if let Some(note) = reading_note(comparison) {
         table.note(note);
@@ -164,10 +169,10 @@ fn equal_accuracy(comparison: &Comparison) -> ClaimRow {
         None => Case::NoInterval,
     };
     let cases: Vec<Case> = pairs.iter().map(|pair| case_of(&pair.2)).collect();
-    // One pair that differs refutes equality; one that is not known leaves it open.
+    // One pair that differs refutes equality; one that is undecided leaves it open.
     let order = [Case::Different, Case::NoInterval, Case::Undecided, Case::AsClaimed];
     let case = order.into_iter().find(|case| cases.contains(case)).unwrap_or(Case::NoInterval);
-    // The pair shown is one that decides: of those, the widest departure from equality.
+    // The row shows a pair that decides the verdict: of these, the one farthest from equality.
     let reach = |c: &Option<Contrast>| {
         c.as_ref().map_or(-1.0, |c| c.interval().map_or(c.mean.abs(), |i| i.low.abs().max(i.high.abs())))
     };
@@ -196,10 +201,12 @@ fn equal_accuracy(comparison: &Comparison) -> ClaimRow {
     if case == Case::Undecided {
         row.seeds_needed = contrast.and_then(|c| c.pairs_needed_for_equality(ACCURACY_MARGIN));
     }
+    let samples = if comparison.run().config.has_events() { "recordings" } else { "images" };
     row.rule = format!(
-        "Paired difference by seed for every pair of tau, 95 % interval over seeds and test images; of the pairs that decide, \
-         the widest is shown. Holds: every interval lies within {words} of 0. Does not hold: one lies wholly outside. \
-         Otherwise, or with fewer than {MINIMUM_PAIRS} seeds: not enough evidence."
+        "Paired difference by seed for every pair of tau, 95 % interval over seeds and test {samples}; of \
+         the pairs that decide, the widest is shown. Holds: every interval lies within {words} of 0. Does \
+         not hold: one lies wholly outside. Otherwise, or with fewer than {MINIMUM_PAIRS} seeds: not enough \
+         evidence."
     );
     row
 }
@@ -236,7 +243,8 @@ fn robustness(comparison: &Comparison) -> Vec<ClaimRow> {
     rows
 }
 
-/// Several noises are a family: by Holm's correction before "holds" is said of a gain.
+/// Applies Holm's correction to a family of several noises: a gain that is no longer significant does not
+/// hold.
 pub(super) fn correct_family(rows: &mut [ClaimRow]) {
     let family: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].p.is_some()).collect();
     let corrected = holm(&family.iter().filter_map(|&i| rows[i].p).collect::<Vec<_>>());
@@ -267,7 +275,7 @@ fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
     let sse = published_values(comparison, &Quantity::TestSse).map(|values| format!("{values}, in its unit"));
     let baseline = comparison.values(&Quantity::TestSse, &comparison.baseline().row.condition);
     let smallest = RATIO_MARGIN * super::statistics::mean(&baseline).unwrap_or(1.0);
-    vec![
+    let mut rows = vec![
         ratio_of(
             "test SSE",
             "Test SSE is lower with leak.",
@@ -276,8 +284,8 @@ fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
         ),
         ratio_of(
             "training SSE",
-            "Training SSE in evaluation is lower with leak: the network fits better. (Both errors falling is a better fit, \
-             not better generalisation.)",
+            "Training SSE in evaluation is lower with leak: the network fits better. (Both errors falling is \
+             a better fit, not better generalisation.)",
             "lower with leak (as training runs)".into(),
             Quantity::TrainSse,
         ),
@@ -303,7 +311,16 @@ fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
             "lower with leak (Fig. 5d,e)".into(),
             Quantity::TestSseAtEqualTrainSse,
         ),
-    ]
+    ];
+    let [_, fit, gap, equal] = &mut rows[..] else { return rows };
+    if gap.verdict == Verdict::Holds && fit.case == Case::Opposite {
+        gap.reason += " But training SSE is higher with leak: a network that fits less well has a smaller gap \
+                       in any case, so this is not better generalisation.";
+    }
+    if equal.ours.is_none() {
+        equal.reason = "In no pair of runs do the training SSEs of the last epochs overlap.".into();
+    }
+    rows
 }
 
 fn price(comparison: &Comparison) -> Vec<ClaimRow> {
@@ -321,7 +338,7 @@ fn price(comparison: &Comparison) -> Vec<ClaimRow> {
     .collect()
 }
 
-/// The paper says every layer, so every layer is judged.
+/// The paper's claim is about every layer, so every layer is judged.
 fn weighted_input(comparison: &Comparison) -> Vec<ClaimRow> {
     let layers = comparison.quantities().iter().filter(|q| matches!(q, Quantity::WeightedInputNorm(_)));
     layers
@@ -342,8 +359,8 @@ fn weighted_input(comparison: &Comparison) -> Vec<ClaimRow> {
         .collect()
 }
 
-/// The stimuli of claim 6: clean, and Gaussian noise on the pixels as in the paper's Fig. 4, or whatever
-/// noise the runs were tested with if not that.
+/// The stimuli of claim 6: clean, and Gaussian noise on the pixels as in the paper's Fig. 4, or, if the runs
+/// were not tested with it, the first noise that they were tested with.
 fn critical_stimuli(comparison: &Comparison) -> Vec<Stimulus> {
     let found: Vec<Stimulus> = comparison
         .quantities()
@@ -393,7 +410,7 @@ fn critical_frequency(comparison: &Comparison) -> Vec<ClaimRow> {
     rows
 }
 
-/// Noise that shifts the critical frequency, for each condition.
+/// Judges whether noise raises the critical frequency of a condition.
 fn rises_with_noise(comparison: &Comparison, stimulus: Stimulus, condition: &str) -> Option<ClaimRow> {
     let contrast = comparison.estimate(&Quantity::CriticalRise(stimulus), condition)?;
     let config = &comparison.run().config;
@@ -417,19 +434,22 @@ fn rises_with_noise(comparison: &Comparison, stimulus: Stimulus, condition: &str
     row.smallest = side.smallest;
     (row.case, row.verdict) = (case, case.verdict());
     row.reason = reason(&side, case, Some(&contrast));
+    if case == Case::Undecided {
+        row.seeds_needed = contrast.pairs_needed(side.smallest);
+    }
     row.quantity = format!("{}, {condition}", Quantity::CriticalRise(stimulus).words());
     row.rule = format!(
-        "Paired difference noisy minus clean by seed, 95 % interval; the smallest effect of interest is {}. Holds: \
-         the whole interval lies {}. Does not hold: otherwise, if the interval leaves no room for a rise of interest. \
-         Not enough evidence: the interval includes both no effect and one of interest, or there are fewer than \
-         {MINIMUM_PAIRS} seeds.",
+        "Paired difference noisy minus clean by seed, 95 % interval; the smallest effect of interest is {}. \
+         Holds: the whole interval lies {}. Does not hold: otherwise, if the interval rules out a \
+         rise of interest. Not enough evidence: the interval includes both no effect and one of interest, or \
+         there are fewer than {MINIMUM_PAIRS} seeds.",
         side.words,
         side.place()
     );
     Some(row)
 }
 
-/// What moves the critical frequency, said from its three readings.
+/// A note on what shifts the critical frequency, from its three readings.
 fn reading_note(comparison: &Comparison) -> Option<String> {
     let (a, b) = trend::extremes(comparison)?;
     let of = |reading: Reading| {
@@ -443,7 +463,7 @@ fn reading_note(comparison: &Comparison) -> Option<String> {
     let share = comparison.contrast(&share, a, b).map_or(String::new(), |contrast| {
         format!(" The share of power at frequency 0 differs by {:+.1} points.", 100.0 * contrast.mean)
     });
-    // What shuffled trains show of it, in the direction of the effect: the least and the most.
+    // The largest shift that shuffled trains may show, in the direction of the effect.
     let towards = |x: f64| x * defined.signum();
     let most = towards(surrogate.low).max(towards(surrogate.high));
     let cause = if interval.low <= 0.0 && interval.high >= 0.0 {
@@ -451,20 +471,22 @@ fn reading_note(comparison: &Comparison) -> Option<String> {
     } else if defined * settled < 0.0 {
         "Its sign depends on the reading, so it does not show filtering."
     } else if towards(shuffled) >= 0.5 * defined.abs() {
-        "Most of it is there in shuffled spike trains too, which have no temporal structure: spike counts and weights make \
-         it, not filtering in time."
+        "Most of it is also present in shuffled spike trains, which have no temporal structure: it comes \
+         from spike counts and weights, not from filtering in time."
     } else if most < 0.5 * defined.abs() {
-        "Less than half of it is there in shuffled spike trains, so the order of spikes in time makes most of it."
+        "Less than half of it is present in shuffled spike trains, so most of it comes from the order of \
+         spikes in time."
     } else {
-        "How much of it is there in shuffled spike trains is not known well enough to name a cause."
+        "How much of it is present in shuffled spike trains is not known well enough to name a cause."
     };
     Some(format!(
-        "Claim 6, {a} against {b}, clean: the critical frequency differs by {defined:+.4} cycles/step as defined, \
-         {settled:+.4} without the first 20 % of steps, {shuffled:+.4} of shuffled spike trains. {cause}{share}"
+        "Claim 6, {a} compared with {b}, clean: the critical frequency differs by {defined:+.4} cycles/step \
+         as defined, {settled:+.4} without the first 20 % of steps, {shuffled:+.4} for shuffled spike \
+         trains. {cause}{share}"
     ))
 }
 
-/// The noises of claim 2 whose rows have a verdict.
+/// The noises of claim 2 whose rows are accepted.
 fn noises_with(rows: &[ClaimRow], accept: impl Fn(&ClaimRow) -> bool) -> Vec<NoiseKey> {
     let claim = rows.iter().filter(|row| row.claim == ClaimId::Robustness && accept(row));
     claim.filter_map(|row| row.noise).collect()

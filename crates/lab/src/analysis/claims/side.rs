@@ -1,19 +1,19 @@
-//! From an interval to a verdict, the same way for every claim that a quantity lies on one side of a
+//! From an interval to a verdict, in the same way for every claim that a quantity lies on one side of a
 //! reference.
 //!
-//! Each claim has a smallest effect of interest. That an interval includes "no effect" refutes nothing: a
-//! claim does not hold only where the interval leaves no room for an effect of interest, and is undecided
-//! where it has room for both.
+//! Each claim has a smallest effect of interest. An interval that includes "no effect" refutes nothing: a
+//! claim does not hold only if the interval rules out an effect of interest, and is undecided if the
+//! interval includes both.
 
 use super::super::statistics::Estimate;
 use leaklab_record::Case;
 
-/// That a quantity lies on one side of a reference.
+/// The claim that a quantity lies on one side of a reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
     /// The value of no effect: 0 for differences, 1 for ratios.
     pub reference: f64,
-    /// +1 if the claim says above, -1 if below.
+    /// +1 if the claimed side is above the reference, -1 if it is below.
     pub sign: f64,
     /// Smallest effect of interest, in the quantity's unit.
     pub smallest: f64,
@@ -44,12 +44,12 @@ impl Side {
         matches!(other.case(interval), Case::AsClaimed | Case::Small)
     }
 
-    /// Where the claim says that the interval lies.
+    /// Where the interval lies if the claim holds, in words.
     pub fn place(&self) -> String {
         format!("{} {}", if self.sign > 0.0 { "above" } else { "below" }, self.reference)
     }
 
-    /// A sentence that says which case it is.
+    /// A sentence that states the case.
     pub fn reason(&self, case: Case) -> String {
         let Side { reference, words, .. } = self;
         let (here, there) = if self.sign > 0.0 { ("above", "below") } else { ("below", "above") };
@@ -61,15 +61,15 @@ impl Side {
             Case::Opposite => {
                 format!("The whole interval lies {there} {reference}: the opposite of the claim.")
             }
-            Case::NoEffect => format!(
-                "The interval includes {reference} and leaves no room for an effect of {words} as claimed."
-            ),
+            Case::NoEffect => {
+                format!("The interval includes {reference} and rules out an effect of {words} as claimed.")
+            }
             Case::Undecided => {
                 format!("The interval includes both {reference} and an effect of {words} as claimed.")
             }
             Case::NotSteady | Case::Different => String::new(),
-            Case::Corrected => "The interval lies where the claim says, but with so many noises tested one such interval could be \
-                                chance (Holm)."
+            Case::Corrected => "The interval lies where the claim says, but with so many noises tested one \
+                                such interval could be chance (Holm)."
                 .to_owned(),
             Case::NoInterval => "There is no interval.".to_owned(),
         }

@@ -1,4 +1,5 @@
-//! Claims about more leak: the pair with most and least leak decides, neighbouring pairs may veto.
+//! Claims about more leak. The pair with most and least leak decides, unless a pair of neighbouring tau
+//! contradicts the claim.
 
 use super::super::compare::Comparison;
 use super::super::contrast::{Contrast, MINIMUM_PAIRS};
@@ -16,7 +17,7 @@ pub(super) struct Trend {
     pub side: Side,
 }
 
-/// The conditions with most and least leak, if there are two.
+/// The conditions with most and least leak, if there are at least two conditions.
 pub(super) fn extremes<'a>(comparison: &'a Comparison) -> Option<(&'a str, &'a str)> {
     let sweep = comparison.sweep();
     let name = |i: usize| comparison.group(&sweep[i].row.condition).map(|group| group.row.condition.as_str());
@@ -52,7 +53,7 @@ pub(super) fn trend(comparison: &Comparison, trend: Trend) -> ClaimRow {
     (row.case, row.verdict, row.reason) = (case, case.verdict(), reason);
     row.quantity = format!("{kind} of {}, {a} {joint} {b}", quantity.words());
     if case == Case::Undecided {
-        // On the scale on which differences are taken.
+        // On the scale of the differences, which is logarithmic for ratios.
         let smallest = match quantity.scale() {
             Scale::Difference => side.smallest,
             Scale::Ratio => side.smallest.ln_1p(),
@@ -61,10 +62,10 @@ pub(super) fn trend(comparison: &Comparison, trend: Trend) -> ClaimRow {
     }
     row.rule = format!(
         "Paired {kind} {a} {joint} {b} by seed, 95 % interval; the smallest effect of interest is {}. Holds: \
-         the whole interval lies {}. Does not hold: otherwise, if the interval leaves no room for an effect of interest \
-         in the claimed direction; or if between two neighbouring tau the whole interval lies on the other side by \
-         such an effect. Not enough evidence: the interval includes both no effect and one of interest, or there are \
-         fewer than {MINIMUM_PAIRS} seeds.",
+         the whole interval lies {}. Does not hold: otherwise, if the interval rules out an effect \
+         of interest in the claimed direction; or if between two neighbouring tau the whole interval lies on \
+         the other side by such an effect. Not enough evidence: the interval includes both no effect and one \
+         of interest, or there are fewer than {MINIMUM_PAIRS} seeds.",
         side.words,
         side.place()
     );

@@ -1,5 +1,5 @@
-//! The conditions of a comparison: which runs belong together, what is special about them, and whether they
-//! learned.
+//! The conditions of a comparison: which runs belong to each, how it differs from the baseline, and whether
+//! it learned.
 
 use super::{CompareError, RunRecord};
 use crate::analysis::statistics::{mean, wilson};
@@ -12,27 +12,27 @@ use leaklab_record::{Role, Stimulus};
 /// Runs of one condition.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// What the table of conditions says of it.
+    /// Its row in the table of conditions.
     pub row: ConditionRow,
     /// Its runs, by seed.
     pub runs: Vec<&'a RunRecord>,
-    /// What the table of runs says of them.
+    /// Their rows in the table of runs.
     pub rows: Vec<RunRow>,
 }
 
 impl Group<'_> {
-    /// Whether it takes part in claims 1 to 6: compared, and every run of it learned.
+    /// Whether it counts in claims 1 to 6: it is not a probe, and none of its runs failed to learn.
     pub fn counts(&self) -> bool {
         self.row.role != Role::Probe && self.row.learned != Some(false)
     }
 
-    /// The time constant of its hidden layers and readout, if they have one.
+    /// The time constant of its hidden layers and readout, if all have the same.
     pub fn uniform_tau(&self) -> Option<Tau> {
         self.runs.first().and_then(|run| run.config.leak.as_uniform())
     }
 }
 
-/// Clean test accuracy of a run: that of the robustness analysis, else the last evaluated epoch's.
+/// Clean test accuracy of a run: that of the robustness analysis, or else of the last evaluated epoch.
 pub(super) fn clean_accuracy(run: &RunRecord) -> Option<f64> {
     let clean: Vec<f64> = run
         .correctness
@@ -43,8 +43,8 @@ pub(super) fn clean_accuracy(run: &RunRecord) -> Option<f64> {
     mean(&clean).or_else(|| run.epochs.iter().rev().find_map(|epoch| epoch.test_accuracy))
 }
 
-/// Groups runs by condition: those that differ from the baseline in tau alone from most to least leak, then
-/// the others, then the probes.
+/// Groups runs by condition. Conditions that differ from the baseline only in tau come first, from most to
+/// least leak; then the others, then the probes.
 pub(super) fn group<'a>(
     runs: &'a [RunRecord],
     baseline: Option<&str>,
@@ -92,7 +92,7 @@ pub(super) fn group<'a>(
             Group { row, runs, rows: Vec::new() }
         })
         .collect();
-    // A stable sort: conditions that are not a time constant stay in the order in which they came.
+    // The sort is stable: conditions without a uniform tau stay in the order in which they were given.
     found.sort_by_key(|group| {
         (group.row.role == Role::Probe, group.row.tau.is_none(), group.row.tau.unwrap_or(Tau::INFINITE))
     });
@@ -100,7 +100,7 @@ pub(super) fn group<'a>(
     Ok(found)
 }
 
-/// The group with the least leak that is no probe, the first of equals.
+/// Index of the group with the least leak that is not a probe; the first of equals.
 fn least_leak(groups: &[(String, Vec<&RunRecord>)]) -> usize {
     let leak = |members: &[&RunRecord]| members[0].config.leak.as_uniform();
     let mut best: Option<(Tau, usize)> = None;
@@ -115,8 +115,8 @@ fn least_leak(groups: &[(String, Vec<&RunRecord>)]) -> usize {
     best.map_or_else(first, |(_, i)| i)
 }
 
-/// The settings in which a run differs from a reference: key and own value. The seed and what changes no
-/// result do not count.
+/// The settings in which a run differs from a reference, as key and own value. The seed and settings that
+/// change no result do not count.
 pub(super) fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(String, String)> {
     let counted = KEYS.iter().filter(|key| {
         matches!(key.group, KeyGroup::Data | KeyGroup::Network | KeyGroup::Training)
@@ -131,7 +131,7 @@ pub(super) fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(Str
 }
 
 /// A run learned if its clean accuracy exceeds chance by at least half of what the best condition's mean
-/// does; a condition learned if all its runs did. Where not even the best condition is above chance, nothing
+/// does; a condition learned if all its runs did. If not even the best condition is above chance, no run
 /// learned.
 fn judge_learning(groups: &mut [Group]) {
     let Some(first) = groups.first().and_then(|group| group.runs.first()) else { return };
@@ -155,14 +155,15 @@ fn judge_learning(groups: &mut [Group]) {
                         || {
                             if !above_chance {
                                 return format!(
-                                    "not even the best condition's accuracy of {:.1} % is above chance ({:.1} %)",
+                                    "not even the best condition's accuracy of {:.1} % is above chance \
+                                     ({:.1} %)",
                                     100.0 * best,
                                     100.0 * chance
                                 );
                             }
                             format!(
-                                "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as the best \
-                                 condition's {:.1} %",
+                                "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as \
+                                 the best condition's {:.1} %",
                                 100.0 * accuracy,
                                 100.0 * chance,
                                 100.0 * best

@@ -1,6 +1,6 @@
-//! Questions beside leak that the field argues about, answered wherever two conditions of a study differ in
-//! that one thing: signed or unsigned input spikes, the number of time steps, and initial weights that make
-//! up for the leak.
+//! Further questions that are debated in the field. They are answered if two conditions of a study differ in
+//! that one setting: signed or unsigned input spikes, the number of time steps, or initial weights that
+//! compensate for the leak.
 
 use super::conditions::{Group, differences};
 use super::values::Comparison;
@@ -11,8 +11,8 @@ use leaklab_engine::encode::Encoder;
 use leaklab_record::tables::FurtherRow;
 use leaklab_record::{NoiseKey, Quantity, Question, Rows};
 
-/// The question that two conditions answer, if they differ in one such thing alone and the first is the one
-/// that is asked about.
+/// The question that two conditions answer, if they differ only in its setting and the first has the value
+/// that the question is about.
 fn question(a: &RunConfig, b: &RunConfig) -> Option<Question> {
     let differs: Vec<String> = differences(a, b).into_iter().map(|(key, _)| key).collect();
     let differs: Vec<&str> = differs.iter().map(String::as_str).collect();
@@ -37,16 +37,23 @@ fn subject(question: Question, a: &RunConfig, b: &RunConfig) -> String {
         None => run.condition_name(),
     };
     match question {
-        Question::Encoder => format!("Signed input spikes against unsigned ({})", tau(a)),
-        Question::Steps => format!("{} time steps against {} ({})", a.time_steps, b.time_steps, tau(a)),
+        Question::Encoder => format!("Signed compared with unsigned input spikes ({})", tau(a)),
+        Question::Steps => format!("{} time steps compared with {} ({})", a.time_steps, b.time_steps, tau(a)),
         Question::StepsAndTau => {
-            format!("{} time steps with {} against {} with {}", a.time_steps, tau(a), b.time_steps, tau(b))
+            format!(
+                "{} time steps with {} compared with {} with \
+                     {}",
+                a.time_steps,
+                tau(a),
+                b.time_steps,
+                tau(b)
+            )
         }
-        Question::Initial => format!("Initial weights that make up for the leak ({})", tau(a)),
+        Question::Initial => format!("Initial weights that compensate for the leak ({})", tau(a)),
     }
 }
 
-/// What a difference of accuracy says.
+/// The verdict on a difference of accuracy.
 fn verdict(contrast: &Contrast, p: Option<f64>) -> &'static str {
     match contrast.interval() {
         None => "one pair of runs has no interval",
@@ -74,9 +81,11 @@ fn sentence(
     let interval =
         contrast.interval().map_or_else(String::new, |i| format!(" [{}, {}]", points(i.low), points(i.high)));
     let failed = match (learned, noise) {
-        ([Some(true), Some(false)], None) => " Only with them every run learned.",
-        ([Some(false), Some(true)], None) => " With them not every run learned, without them every one did.",
-        ([Some(false), Some(false)], None) => " Not every run learned either way.",
+        ([Some(true), Some(false)], None) => " Every run learned with them, but not without them.",
+        ([Some(false), Some(true)], None) => {
+            " Not every run learned with them, but every run did without them."
+        }
+        ([Some(false), Some(false)], None) => " Not every run learned, with or without them.",
         _ => "",
     };
     let verdict = verdict(contrast, p);
@@ -114,13 +123,13 @@ fn of_pair(comparison: &Comparison, question: Question, a: &Group, b: &Group) ->
     contrasts.into_iter().map(row).collect()
 }
 
-/// All such pairs of conditions, compared by accuracy without noise and under each noise.
+/// All pairs of conditions that answer a question, compared by accuracy without noise and under each noise.
 pub(super) fn rows(comparison: &Comparison) -> Rows<FurtherRow> {
     let mut table = Rows::new(
         "Further questions",
-        "Pairs of conditions that differ in one thing beside leak, compared seed by seed: accuracy without noise, and its \
-         mean over severities 1 to 8 of each noise. Intervals (95 %) count seeds and images; p values are corrected \
-         (Holm) within a pair.",
+        "Pairs of conditions that differ in one setting other than leak, compared seed by seed: accuracy \
+         without noise, and its mean over severities 1 to 8 of each noise. Intervals (95 %) include the \
+         variation over seeds and samples; p values are corrected (Holm) within a pair.",
     );
     for wanted in Question::ALL {
         for a in comparison.groups() {
@@ -159,22 +168,30 @@ mod tests {
         assert_eq!(asked(&plain, &scaled), (Some(Question::StepsAndTau), None));
         let rate = config(&["initial=rate"]);
         assert_eq!(asked(&rate, &plain), (Some(Question::Initial), None));
-        // Two differences are no answer, and neither is leak alone.
+        // Two differences answer no question, and neither does leak alone.
         assert_eq!(asked(&rate, &unsigned), (None, None));
         assert_eq!(asked(&config(&["tau=100"]), &plain), (None, None));
         assert_eq!(asked(&plain, &config(&["time_steps=50", "tau=20"])), (None, None));
     }
 
     #[test]
-    fn the_sentence_says_what_the_interval_says() {
+    fn the_sentence_agrees_with_the_interval() {
         let contrast = |values: &[f64]| Contrast::of_seeds(values).unwrap();
         let better = contrast(&[0.04, 0.05, 0.045, 0.05]);
-        let text =
-            sentence("A against B", None, &better, better.worth.map(|w| w.p), [Some(true), Some(false)]);
-        assert!(
-            text.starts_with("A against B, without noise: +4.6 points [") && text.contains("more accurate.")
+        let text = sentence(
+            "A compared with B",
+            None,
+            &better,
+            better.worth.map(|w| w.p),
+            [Some(true), Some(false)],
         );
-        assert!(text.ends_with("Only with them every run learned."), "{text}");
+        assert!(
+            text.starts_with(
+                "A compared with B, without noise: +4.6 points \
+                              ["
+            ) && text.contains("more accurate.")
+        );
+        assert!(text.ends_with("Every run learned with them, but not without them."), "{text}");
         let equal = contrast(&[0.001, -0.001, 0.002, -0.002]);
         assert_eq!(verdict(&equal, Some(1.0)), "no difference of a percentage point or more");
         let open = contrast(&[0.1, -0.1, 0.05]);

@@ -1,4 +1,4 @@
-//! What a comparison needs, read from run folders.
+//! Reads what a comparison needs from run folders.
 
 use super::{RunRecord, compare};
 use crate::analysis::AnalysisError;
@@ -30,8 +30,8 @@ pub fn load(path: &Path) -> Result<RunRecord, AnalysisError> {
     })
 }
 
-/// Compares the runs in folders and writes the tables into `out`. `baseline` names the condition that others
-/// are compared with; the one with the least leak if not set.
+/// Compares the runs in folders and writes the tables to `out`. `baseline` names the condition that others
+/// are compared with; if it is not set, the one with the least leak.
 pub fn compare_folders(
     runs: &[PathBuf],
     baseline: Option<&str>,

@@ -1,8 +1,8 @@
-//! Several runs (conditions x seeds) side by side: means over seeds, paired contrasts between conditions, the
-//! claims.
+//! Comparison of several runs (conditions x seeds): means over seeds, paired contrasts between conditions,
+//! and the claims.
 //!
-//! Reads only what the runs' own analyses wrote, so it takes no time and can be repeated. Runs of one seed
-//! share initial weights, image order and input spikes: conditions are compared pair by pair, seed by seed.
+//! It reads only the tables of the runs' own analyses, so it is quick and can be repeated. Runs of one seed
+//! share initial weights, image order and input spikes, so conditions are compared in pairs of the same seed.
 
 mod conditions;
 mod further;
@@ -24,7 +24,7 @@ use leaklab_record::tables::{
 };
 use leaklab_record::{RunKey, Table};
 
-/// What a comparison needs to know of a run.
+/// What a comparison needs from a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// Name of the run's folder.
@@ -52,7 +52,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// A run of which nothing but its settings is known.
+    /// A run of which only the settings are known.
     pub fn new(config: RunConfig) -> Self {
         RunRecord {
             name: config.folder_name(),
@@ -69,7 +69,7 @@ impl RunRecord {
         }
     }
 
-    /// Which run it is.
+    /// Condition and seed of the run.
     pub fn key(&self) -> RunKey {
         self.config.key()
     }
@@ -78,81 +78,82 @@ impl RunRecord {
 /// Why runs cannot be compared.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum CompareError {
-    /// Nothing was given.
+    /// No run was given.
     #[error("there is no run to compare; give at least one run folder")]
     NoRuns,
-    /// Runs are of different data sets or networks, or were measured in different ways.
+    /// Runs have different data sets or networks, or were measured in different ways.
     #[error(
-        "{a} and {b} differ in {key} ({value_a}, {value_b}); only runs of one data set and network that were measured \
-         alike can be compared"
+        "{a} and {b} differ in {key} ({value_a}, {value_b}); only runs of one data set and network that were \
+         measured alike can be compared"
     )]
     Mixed {
-        /// The one run.
+        /// The first run.
         a: String,
-        /// The other.
+        /// The second run.
         b: String,
         /// The setting.
         key: &'static str,
-        /// Its value in the one.
+        /// Its value in the first run.
         value_a: String,
-        /// Its value in the other.
+        /// Its value in the second run.
         value_b: String,
     },
     /// Runs of one condition differ in more than their seed.
     #[error(
-        "{a} and {b} are both '{condition}' but differ in {difference}; give them the names of two conditions, or \
-         leave one of them out"
+        "{a} and {b} are both '{condition}' but differ in {difference}; give them different condition names, \
+         or omit one of them"
     )]
     Unlike {
-        /// The one run.
+        /// The first run.
         a: String,
-        /// The other.
+        /// The second run.
         b: String,
         /// Their condition.
         condition: String,
-        /// The setting, with its value in the one and in the other.
+        /// The setting, with its values in the first and in the second run.
         difference: String,
     },
     /// Runs were analysed with different numbers of test images.
     #[error(
-        "{a} was analysed with {images_a} test images and {b} with {images_b}; analyse both with the same number, for \
-         example with `leaklab analyse {b} robustness --images {images_a}`"
+        "{a} was analysed with {images_a} test samples and {b} with {images_b}; analyse both with the same \
+         number, for example with `leaklab analyse {b} robustness --images {images_a}`"
     )]
     Images {
-        /// The one run.
+        /// The first run.
         a: String,
-        /// The other.
+        /// The second run.
         b: String,
-        /// Test images of the one.
+        /// Test images of the first run.
         images_a: usize,
-        /// Those of the other.
+        /// Test images of the second run.
         images_b: usize,
     },
     /// Two runs have the same condition and seed.
     #[error(
-        "{a} and {b} are both '{condition}' with seed {seed}; give one of them, or name their conditions"
+        "{a} and {b} are both '{condition}' with seed {seed}; omit one of them, or give them different \
+         condition names"
     )]
     Twice {
-        /// The one run.
+        /// The first run.
         a: String,
-        /// The other.
+        /// The second run.
         b: String,
         /// Their condition.
         condition: String,
         /// Their seed.
         seed: u64,
     },
-    /// No run is of the condition that should be the baseline.
-    #[error("no run is of the condition '{name}', which others should be compared with; there are {known}")]
+    /// No run has the condition that should be the baseline.
+    #[error("no run has the condition '{name}', which is to be the baseline; the conditions are {known}")]
     NoBaseline {
         /// The name.
         name: String,
-        /// The conditions there are.
+        /// The conditions of the runs.
         known: String,
     },
 }
 
-/// Compares runs and judges the claims; the tables are to be written into the study's `compare` folder.
+/// Compares runs and judges the claims. The caller writes the tables to the study's `compare` folder.
 pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>, CompareError> {
     check(runs)?;
     let comparison = Comparison::new(runs, baseline)?;
@@ -165,7 +166,7 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
     Ok(tables)
 }
 
-/// Settings in which all runs of a comparison agree.
+/// Settings in which all runs of a comparison must agree.
 const ALIKE: [&str; 5] = ["dataset", "network", "severity", "presentations", "presentation_seed"];
 
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
@@ -192,7 +193,7 @@ fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
             let difference = format!("{key} ({value_a}, {value_b})");
             return Err(CompareError::Unlike { a, b, condition, difference });
         }
-        // A probe is not shown under noise.
+        // A probe is not tested under noise.
         let measured = runs[..i].iter().find(|other| images(other).is_some());
         if let Some(other) = measured
             && let (Some(images_a), Some(images_b)) = (images(other), images(run))
@@ -219,7 +220,8 @@ fn seeds_note(comparison: &Comparison) -> Option<String> {
         .collect();
     (!single.is_empty()).then(|| {
         format!(
-            "An interval over seeds needs at least {} runs of a condition. These have one, so their cells are empty: {}.",
+            "An interval over seeds needs at least {} runs of a condition. These conditions have one, so \
+             their cells are empty: {}.",
             super::contrast::MINIMUM_PAIRS,
             single.join(", ")
         )

@@ -1,4 +1,4 @@
-//! The comparison's tables: what the paper's Table 1 and figures show, over seeds.
+//! The comparison's tables: what the paper's Table 1 and figures show, as means over seeds.
 
 use super::Comparison;
 use crate::analysis::contrast::Contrast;
@@ -12,7 +12,7 @@ use leaklab_record::tables::{
 };
 use leaklab_record::{NoiseKey, Quantity, Role, Rows, Table};
 
-/// Every table but the verdicts.
+/// All tables except the verdicts.
 pub(super) fn all(comparison: &Comparison) -> Vec<Table> {
     vec![
         conditions(comparison).table(),
@@ -28,7 +28,7 @@ pub(super) fn all(comparison: &Comparison) -> Vec<Table> {
     ]
 }
 
-/// Names of the conditions that figures show: all but the probes.
+/// Names of the conditions that figures show: all except the probes.
 fn shown<'a>(comparison: &'a Comparison) -> impl Iterator<Item = &'a str> {
     let groups = comparison.groups().iter().filter(|group| group.row.role != Role::Probe);
     groups.map(|group| group.row.condition.as_str())
@@ -37,9 +37,9 @@ fn shown<'a>(comparison: &'a Comparison) -> impl Iterator<Item = &'a str> {
 fn conditions(comparison: &Comparison) -> Rows<ConditionRow> {
     let mut table = Rows::new(
         "The conditions",
-        "A run learned if its clean accuracy exceeds chance by at least half of what the best condition's mean does. \
-         Conditions in which not every run learned are shown and named, and left out of claims 1 to 6, of the trade-off \
-         and of the opening sentence.",
+        "A run learned if its clean accuracy exceeds chance by at least half of what the best condition's \
+         mean does. Conditions in which not every run learned are shown and named, but excluded from claims \
+         1 to 6, from the trade-off and from the opening sentence.",
     );
     table.rows.extend(comparison.groups().iter().map(|group| group.row.clone()));
     table
@@ -54,11 +54,11 @@ fn runs(comparison: &Comparison) -> Rows<RunRow> {
 fn table1(comparison: &Comparison) -> Rows<Table1Row> {
     let mut table = Rows::new(
         "The paper's Table 1",
-        "Mean over seeds and its standard error. Accuracy on clean test images; SSE averaged over the last epochs, after the \
-         last drop of the learning rate, and 32 times that, which is the size of the paper's (its training SSE is measured \
-         as training runs, ours in evaluation stands beside it); spikes per neuron and step of hidden conv and FC \
-         layers; synaptic operations of one inference. The paper's value stands beside ours only where data set and \
-         network are the paper's.",
+        "Mean over seeds and its standard error. Accuracy on clean test samples. SSE averaged over the last \
+         epochs, after the last reduction of the learning rate, and 32 times that, which is the scale of the \
+         paper's SSE; the paper's training SSE is the running one, and ours in evaluation is given as well. \
+         Spikes per neuron and step of hidden conv and FC layers. Synaptic operations of one inference. The \
+         paper's values are given only if the data set and the network are the paper's.",
     );
     let config = &comparison.run().config;
     let network = config.network.to_string();
@@ -90,12 +90,15 @@ fn table1(comparison: &Comparison) -> Rows<Table1Row> {
         }
     }
     if !published::matches(&config.dataset, &network) {
-        table.note("The paper's values are of CIFAR-10 and SVHN with its own networks, so none stands here.");
+        table.note(
+            "The paper's values are for CIFAR-10 and SVHN with its own networks, so none is given \
+                    here.",
+        );
     }
     table
 }
 
-/// Ends of an interval, kept within a range.
+/// Ends of an interval, limited to a range.
 fn ends(estimate: &Contrast, range: (f64, f64)) -> (Option<f64>, Option<f64>) {
     let interval = estimate.interval();
     (interval.map(|i| i.low.max(range.0)), interval.map(|i| i.high.min(range.1)))
@@ -104,8 +107,9 @@ fn ends(estimate: &Contrast, range: (f64, f64)) -> (Option<f64>, Option<f64>) {
 fn robustness(comparison: &Comparison) -> Rows<RobustnessByConditionRow> {
     let mut table = Rows::new(
         "Accuracy against severity of noise (Fig. 3)",
-        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds and test images, cut to 0..1. \
-         Differences between conditions are paired and much better known: see the table of contrasts.",
+        "Mean accuracy over seeds at each severity, with a 95 % interval over seeds and test samples, \
+         limited to 0..1. Differences between conditions are paired and therefore much more precise: see the \
+         table of contrasts.",
     );
     for noise in comparison.noises() {
         for severity in 0..=HIGHEST_SEVERITY {
@@ -131,7 +135,7 @@ fn robustness(comparison: &Comparison) -> Rows<RobustnessByConditionRow> {
     table
 }
 
-/// The strength of a noise at a severity, as the runs' own tables have it.
+/// The level of a noise at a severity, from the runs' own tables.
 fn level(comparison: &Comparison, noise: NoiseKey, severity: usize) -> f64 {
     let runs = comparison.groups().iter().flat_map(|group| &group.runs);
     let mut rows = runs.flat_map(|run| &run.robustness);
@@ -144,8 +148,8 @@ fn level(comparison: &Comparison, noise: NoiseKey, severity: usize) -> f64 {
 fn generalisation(comparison: &Comparison) -> Rows<GeneralisationByConditionRow> {
     let mut table = Rows::new(
         "Test against training error, epoch by epoch (Fig. 5d,e)",
-        "Means over seeds of the SSE after each epoch, both in evaluation; an epoch that a run lacks or lost to divergence is \
-         left out.",
+        "Means over seeds of the test and training SSE after each epoch, both in evaluation. A run is \
+         omitted at epochs that it lacks or at which its SSE is not finite.",
     );
     for condition in shown(comparison) {
         let runs = &comparison.group(condition).expect("a condition that is shown").runs;
@@ -174,15 +178,18 @@ fn generalisation(comparison: &Comparison) -> Rows<GeneralisationByConditionRow>
 fn equal_train_sse(comparison: &Comparison) -> Rows<EqualTrainSseRow> {
     let mut table = Rows::new(
         "Test error at equal training error",
-        "Test SSE of each run as a function of its training SSE, both in evaluation (linear between logarithms), at training \
-         SSEs that every run reaches and that lie where some run has settled after the last drop of the learning rate; \
-         mean over seeds with a 95 % interval (Student's t).",
+        "Test SSE of each run as a function of its training SSE, both in evaluation, interpolated linearly \
+         between logarithms. Only the last epochs count, after the last reduction of the learning rate, and \
+         only training SSEs that every run has in them. Mean over seeds with a 95 % interval (Student's t).",
     );
     let conditions: Vec<&str> =
         shown(comparison).filter(|name| !comparison.curves(name).is_empty()).collect();
     let curves: Vec<_> = conditions.iter().flat_map(|condition| comparison.curves(condition)).collect();
     let Some(grid) = generalisation::settled_grid(&curves).filter(|_| !curves.is_empty()) else {
-        table.note("The runs' training errors have no common range, so there is nothing to compare at.");
+        table.note(
+            "The training SSEs of the runs' last epochs have no common range, so the runs cannot be compared \
+             at equal training SSE.",
+        );
         return table;
     };
     for x in grid {
@@ -207,8 +214,8 @@ fn equal_train_sse(comparison: &Comparison) -> Rows<EqualTrainSseRow> {
 fn norms(comparison: &Comparison) -> Rows<NormByConditionRow> {
     let mut table = Rows::new(
         "Weighted input of each layer (Fig. 6)",
-        "Time mean of the Euclidean norm over a layer of the weighted input (W O_in)[t], mean over images; mean over \
-         seeds with a 95 % interval (Student's t).",
+        "Time mean of the Euclidean norm over a layer of the weighted input (W O_in)[t], mean over samples; \
+         mean over seeds with a 95 % interval (Student's t).",
     );
     for quantity in comparison.quantities() {
         let Quantity::WeightedInputNorm(layer) = quantity else { continue };
@@ -233,8 +240,8 @@ fn critical(comparison: &Comparison) -> Rows<CriticalByConditionRow> {
     let network = config.network.to_string();
     let mut table = Rows::new(
         "Critical frequency of the target output (Fig. 5a-c)",
-        "Frequency below which 70 % of the power of the target output's input lies, mean over images, then mean over \
-         seeds with a 95 % interval (Student's t); by three readings.",
+        "Frequency below which 70 % of the power of the target output's input lies, mean over samples, then \
+         mean over seeds with a 95 % interval (Student's t); in three readings.",
     );
     for condition in shown(comparison) {
         for quantity in comparison.quantities() {
@@ -262,11 +269,11 @@ fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
     let noises = comparison.noises();
     let names: Vec<String> = noises.iter().map(|noise| noise.words()).collect();
     let mut table = Rows::new(
-        "What leak costs and what it buys",
+        "What leak costs and what it gains",
         format!(
-            "Synaptic operations per image against robustness: the mean accuracy over severities 1 to 8 of \
-             the noises that the study tests ({}). Half-widths are of 95 % intervals over seeds. A condition \
-             is on the Pareto front if no other is at least as good in both and better in one.",
+            "Synaptic operations per sample against robustness, which is the mean accuracy over severities 1 \
+             to 8 of the noises that the study tests ({}). Half-widths are of 95 % intervals over seeds. A \
+             condition is on the Pareto front if no other is at least as good in both and better in one.",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         ),
     );
@@ -274,7 +281,7 @@ fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
     for group in counting {
         let condition = group.row.condition.as_str();
         let synops = comparison.estimate(&Quantity::Synops, condition);
-        // Of each run first, then over seeds, so that the seeds' spread is known.
+        // First the mean of each run, then that over seeds, so that the spread over seeds is known.
         let of_noise: Vec<Vec<f64>> =
             noises.iter().map(|noise| comparison.values(&Quantity::Robustness(*noise), condition)).collect();
         let complete = !of_noise.is_empty() && of_noise.iter().all(|values| values.len() == group.runs.len());
@@ -303,7 +310,7 @@ fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
     }
     if table.rows.len() < shown(comparison).count() {
         table.note(
-            "Conditions that did not learn, or without the analyses activity and robustness, are left out.",
+            "Conditions that did not learn, or that lack the analyses activity and robustness, are omitted.",
         );
     }
     table
@@ -312,18 +319,18 @@ fn tradeoff(comparison: &Comparison) -> Rows<TradeoffRow> {
 fn contrasts(comparison: &Comparison) -> Rows<ContrastRow> {
     let mut table = Rows::new(
         "Contrasts between conditions",
-        "Value of a minus value of b, or a over b where the unit is a ratio, pair by pair with the same seed: mean, and 95 % \
-         interval. The standard error counts seeds and, for shares of images, test images (crossed: the variance over \
-         seeds plus that over images minus what both have counted, and never less than either); quantiles are \
-         Student's t with Satterthwaite's degrees of freedom. For ratios, errors are those of the logarithm. p values \
-         are not corrected for the number of rows.",
+        "Value of a minus value of b, or a over b if the unit is a ratio, in pairs of runs with the same \
+         seed: mean, and 95 % interval. The interval includes the variation over seeds and, for shares of \
+         samples, over test samples (crossed), each with Student's t for its own degrees of freedom; it is \
+         never narrower than either alone. For ratios, errors are those of the logarithm. p values are not \
+         corrected for the number of rows.",
     );
     let names: Vec<&str> = shown(comparison).collect();
     for quantity in comparison.quantities() {
         for (i, a) in names.iter().enumerate() {
             for b in &names[i + 1..] {
                 let Some(contrast) = comparison.contrast(quantity, a, b) else { continue };
-                // Towards the baseline: what a condition differs from it by.
+                // The baseline is always `b`: a contrast is a condition's difference from it.
                 let (a, b, contrast) = match comparison.baseline().row.condition.as_str() {
                     base if base == *a => match comparison.contrast(quantity, b, a) {
                         Some(reversed) => (b, a, reversed),

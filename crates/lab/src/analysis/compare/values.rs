@@ -1,4 +1,4 @@
-//! Single numbers of runs by quantity, and contrasts between conditions.
+//! The runs' values of each quantity, and contrasts between conditions.
 
 use super::conditions::{Group, clean_accuracy, group};
 use super::{CompareError, RunRecord};
@@ -10,7 +10,7 @@ use leaklab_record::tables::ActivityMeasure;
 use leaklab_record::{NoiseKey, Quantity, Reading, Role, Scale, Stimulus};
 use std::collections::HashMap;
 
-/// Runs grouped by condition, with their numbers.
+/// Runs grouped by condition, with their values.
 pub struct Comparison<'a> {
     groups: Vec<Group<'a>>,
     /// Quantities that some run has, in the order in which they were found.
@@ -23,7 +23,7 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Gathers what the runs' tables hold.
+    /// Collects the values from the runs' tables.
     pub fn new(runs: &'a [RunRecord], baseline: Option<&str>) -> Result<Self, CompareError> {
         let mut comparison = Comparison {
             groups: group(runs, baseline)?,
@@ -69,7 +69,7 @@ impl<'a> Comparison<'a> {
         baseline.unwrap_or(&self.groups[0])
     }
 
-    /// Any run: they share data set and network.
+    /// One of the runs: all share data set and network.
     pub fn run(&self) -> &'a RunRecord {
         self.groups[0].runs[0]
     }
@@ -113,7 +113,7 @@ impl<'a> Comparison<'a> {
         seeds(a).into_iter().filter(|seed| other.contains(seed)).collect()
     }
 
-    /// How much correct answers of single images differ between two runs, mean over some stimuli.
+    /// For each image, the difference in correct answers between two runs, mean over some stimuli.
     fn image_differences(&self, stimuli: &[Stimulus], a: &str, b: &str, seed: u64) -> Option<Vec<f64>> {
         let mut sum: Vec<f64> = Vec::new();
         for &stimulus in stimuli {
@@ -130,8 +130,8 @@ impl<'a> Comparison<'a> {
         (!sum.is_empty()).then_some(sum)
     }
 
-    /// The contrast of a quantity between two conditions, a - b or a / b as the quantity has it; on the scale
-    /// of a ratio, standard errors are those of its logarithm.
+    /// The contrast of a quantity between two conditions, `a - b` or `a / b`, depending on the quantity. For
+    /// ratios, standard errors are those of the logarithm.
     pub fn contrast(&self, quantity: &Quantity, a: &str, b: &str) -> Option<Contrast> {
         let contrast = self.raw_contrast(quantity, a, b)?;
         match quantity.scale() {
@@ -145,7 +145,7 @@ impl<'a> Comparison<'a> {
         if let Some(stimuli) = shares_of_images(quantity) {
             let rows: Option<Vec<Vec<f64>>> =
                 seeds.iter().map(|&seed| self.image_differences(&stimuli, a, b, seed)).collect();
-            // Without the images, what the seeds say must do.
+            // If results of single images are missing, the interval is over seeds alone.
             if let Some(contrast) =
                 rows.filter(|rows| !rows.is_empty()).and_then(|rows| Contrast::crossed(&rows))
             {
@@ -194,15 +194,14 @@ impl<'a> Comparison<'a> {
         Contrast::of_seeds(&self.values(quantity, condition))
     }
 
-    /// The curves of test against training error of a condition's runs.
+    /// The curves of test SSE against training SSE of a condition's runs.
     pub(super) fn curves(&self, condition: &str) -> Vec<&Curve> {
         let runs = self.group(condition).into_iter().flat_map(|group| &group.runs);
         runs.filter_map(|run| self.curves.get(&(condition.to_owned(), run.config.seed))).collect()
     }
 }
 
-/// The stimuli whose share of correct images a quantity is the mean of; `None` for quantities that are no
-/// such share.
+/// The stimuli over which a quantity is the mean share of correct images; `None` for other quantities.
 fn shares_of_images(quantity: &Quantity) -> Option<Vec<Stimulus>> {
     match quantity {
         Quantity::Accuracy => Some(vec![Stimulus::Clean]),
@@ -245,7 +244,7 @@ fn scores(run: &RunRecord) -> Vec<(Stimulus, Vec<f64>)> {
     found.into_iter().map(mean).collect()
 }
 
-/// Every single number that a run's tables hold.
+/// Every quantity that a run's tables contain, with its value.
 fn numbers(run: &RunRecord) -> Vec<(Quantity, f64)> {
     let mut found = Vec::new();
     let mut add = |quantity: Quantity, value: Option<f64>| found.extend(value.map(|value| (quantity, value)));

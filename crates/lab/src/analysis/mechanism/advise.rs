@@ -1,10 +1,11 @@
-//! Advice: which trained network, run with which leak and read in which way, is the most robust within a
+//! Advice: which trained network, run with which leak and read by which readout, is the most robust within a
 //! budget.
 //!
-//! Whatever is chosen as the best of many looks better than it is. So the choice is made on one half of the
-//! test images and what it is worth is told from the other.
+//! The best of many candidates looks better than it is. The choice is therefore made on one half of the test
+//! images, and the accuracy is measured on the other half.
 
 use super::cell::{Outcome, Shown};
+use super::layers::trained;
 use super::readout::compared;
 use super::split;
 use super::subject::{Subject, everywhere};
@@ -17,14 +18,14 @@ use leaklab_engine::Tau;
 use leaklab_record::tables::AdviceRow;
 use leaklab_record::{Readout, Rows, Stimulus};
 
-/// A way of running trained networks: what was measured of it, by seed.
+/// A way of running trained networks, with the measured outcomes by seed.
 pub struct Way<'a> {
     trained: Tau,
     hidden: Tau,
     outcomes: Vec<(u64, &'a Outcome)>,
 }
 
-/// A way of running and reading.
+/// A way of running the networks, with a readout.
 struct Candidate<'a> {
     way: &'a Way<'a>,
     readout: Readout,
@@ -33,7 +34,7 @@ struct Candidate<'a> {
     accuracy: f64,
 }
 
-/// Which images the choice is made on: every other one of each class.
+/// Whether each image is used for the choice: every other one of each class is.
 pub fn choosing_half(subject: &Subject) -> Vec<bool> {
     let mut turn = vec![false; subject.network.architecture.classes()];
     (0..subject.split.len())
@@ -45,7 +46,7 @@ pub fn choosing_half(subject: &Subject) -> Vec<bool> {
         .collect()
 }
 
-/// The readouts that compete: leaky ones and those that leave out early steps, not the reversed ones, which
+/// The readouts to choose from: leaky ones and those that skip early steps, but not the reversed ones, which
 /// are controls.
 fn readouts(subjects: &Subjects, steps: u64) -> Vec<Readout> {
     let mut all: Vec<Readout> =
@@ -55,8 +56,8 @@ fn readouts(subjects: &Subjects, steps: u64) -> Vec<Readout> {
     all
 }
 
-/// The best way within a budget of synaptic operations per image, chosen on one half of the images and told
-/// from the other.
+/// The best way within a budget of synaptic operations per image, chosen on one half of the images and
+/// measured on the other.
 pub fn choose(
     subjects: &Subjects,
     ways: &[Way],
@@ -117,8 +118,8 @@ pub fn choose(
         low: accuracy.interval().map(|i| i.low.max(0.0)),
         high: accuracy.interval().map(|i| i.high.min(1.0)),
         gain: gain.mean,
-        gain_low: gain.interval().map(|i| i.low),
-        gain_high: gain.interval().map(|i| i.high),
+        gain_low: gain.interval().map(|i| i.low.max(-1.0)),
+        gain_high: gain.interval().map(|i| i.high.min(1.0)),
         synops: best.synops,
         synops_ratio: if base_synops > 0.0 { best.synops / base_synops } else { 1.0 },
         spike_rate: mean(&rates).unwrap_or(0.0),
@@ -132,9 +133,14 @@ pub fn choose(
 pub fn rows(subjects: &Subjects, panel: &Panel) -> Rows<AdviceRow> {
     let mut table = Rows::new(
         "The most robust way to run these networks",
-        "Of all trained networks, hidden leaks and readouts that were measured, the most accurate under each \
-         noise: chosen on every other test image of each class, its accuracy measured on the rest. `leaklab advise` \
-         answers for other severities and within a budget of synaptic operations.",
+        format!(
+            "The most accurate of all measured combinations of trained network, leak of the hidden layers \
+             and readout, under each noise. It is chosen on every other test sample of each class, and its \
+             accuracy is measured on the rest. The gain and the ratio of operations are relative to networks \
+             trained {} and run without leak. `leaklab advise` gives advice for other severities and within \
+             a budget of synaptic operations.",
+            trained(subjects)
+        ),
     );
     for &stimulus in subjects.stimuli.iter().filter(|&&stimulus| stimulus != Stimulus::Clean) {
         let ways: Vec<Way> = split::runs(subjects)
@@ -159,7 +165,7 @@ pub fn images(subjects: &Subjects) -> u64 {
     all * u64::from(subjects.presentations)
 }
 
-/// Advice for one stimulus: runs that were made before are taken as they are, the others made now.
+/// Advice for one stimulus. Stored runs are reused; the others are made now.
 pub fn measure(
     subjects: &Subjects,
     stimulus: Stimulus,

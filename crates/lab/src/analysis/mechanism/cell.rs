@@ -1,4 +1,4 @@
-//! One run of the hidden layers over the test images, and what every readout made of it.
+//! One run of the hidden layers over the test images, and the result of every readout.
 
 use super::subject::Subject;
 use leaklab_engine::noise::Colour;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What images are shown under.
+/// The stimulus or noise under which images are shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shown {
     /// Clean, or one of the study's noises.
     Stimulus(Stimulus),
-    /// Gaussian noise on pixels of some colour and standard deviation.
+    /// Gaussian noise on pixels, with its colour and standard deviation.
     Coloured(Colour, f32),
 }
 
@@ -22,7 +22,7 @@ pub enum Shown {
 pub struct CellKey {
     /// Leak of the hidden layers; that of the readout does not matter.
     pub hidden: Leak,
-    /// What the images are shown under.
+    /// The stimulus or noise under which the images are shown.
     pub shown: Shown,
     /// Number of the presentation, from 1.
     pub presentation: u32,
@@ -30,7 +30,7 @@ pub struct CellKey {
     pub part: bool,
 }
 
-/// What one run of the hidden layers gave.
+/// The result of one run of the hidden layers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Which images each readout classified correctly, by the readout's name.
@@ -50,7 +50,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Every presentation of one run of the hidden layers.
+/// All presentations of one run of the hidden layers.
 pub struct Outcome {
     cells: Vec<Cell>,
     images: usize,
@@ -76,7 +76,7 @@ impl Outcome {
     /// In how many presentations each image was classified correctly.
     ///
     /// # Panics
-    /// If the readout is not one that was taken.
+    /// If the readout was not measured.
     pub fn counts(&self, readout: Readout) -> Vec<i64> {
         let mut counts = vec![0; self.images];
         for cell in &self.cells {
@@ -97,9 +97,9 @@ impl Cell {
     /// Which images a readout classified correctly.
     ///
     /// # Panics
-    /// If the readout is not one that was taken.
+    /// If the readout was not measured.
     pub fn correct(&self, readout: Readout) -> &Bits {
-        self.correct.get(&readout.to_string()).expect("every readout of the list was taken")
+        self.correct.get(&readout.to_string()).expect("every readout of the list was measured")
     }
 
     /// Share of images that a readout classified correctly.

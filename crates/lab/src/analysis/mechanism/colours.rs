@@ -1,11 +1,13 @@
-//! Equally hard Gaussian noises of different colour: what leak gains under each, in each place where it acts.
+//! The gain of leak under Gaussian noises that are equally hard and differ in colour, for each place where
+//! leak acts.
 //!
-//! A low-pass filter helps against noise that changes from step to step and cannot help against noise that
-//! stands still. If leak in the hidden layers filters, its gain is largest for blue and white noise and gone
-//! for frozen noise. The control has no leak at all: where it shows the same pattern, filtering is not what
-//! was seen.
+//! A low-pass filter helps against noise that changes from step to step, and cannot help against noise that
+//! is constant in time. If leak in the hidden layers filters, its gain is largest for blue and white noise
+//! and vanishes for frozen noise. The control runs without leak: if it shows the same pattern, the pattern is
+//! no evidence of filtering.
 
 use super::cell::{CellKey, Shown};
+use super::layers::trained;
 use super::readout::{CONTROL, skip};
 use super::subject::{PART, Subject, everywhere};
 use super::subjects::Subjects;
@@ -17,13 +19,13 @@ use leaklab_engine::noise::{Colour, CorrelationTime};
 use leaklab_record::tables::ColourRow;
 use leaklab_record::{Place, Readout, Rows, Stimulus};
 
-/// Correlation times that are tried besides white, frozen and blue noise, in steps.
+/// Correlation times that are tried in addition to white, frozen and blue noise, in steps.
 const CORRELATION_TIMES: [f32; 4] = [1.0, 3.0, 10.0, 30.0];
-/// Standard deviations of the bisection, as powers of two.
+/// Range of the standard deviations in the bisection, as powers of two.
 const RANGE: [f64; 2] = [-4.0, 5.0];
-/// Standard deviations that the bisection tries: the last step is 7 % of an octave.
+/// Number of standard deviations that the bisection tries: the last step is 7 % of an octave.
 const TRIALS: usize = 7;
-/// Departure from half of the excess over chance that is worth a note.
+/// Largest deviation from the target accuracy without a note.
 const OFF: f64 = 0.05;
 
 /// The colours, from the fastest noise to the slowest.
@@ -35,7 +37,7 @@ pub fn colours() -> Vec<Colour> {
     all
 }
 
-/// Images that [`measure`] shows to the networks of one seed that has so many.
+/// Images that [`measure`] shows to the networks of one seed, which has `images` test images.
 pub fn images_of(images: u64, trained_with_leak: bool) -> u64 {
     let colours = colours().len() as u64;
     let runs = if trained_with_leak { 3 } else { 2 };
@@ -52,13 +54,14 @@ pub fn images(subjects: &Subjects) -> u64 {
     subjects.reference.iter().map(of).sum()
 }
 
-/// What leak gains under one colour.
+/// The gain of leak under one colour.
 pub struct Coloured {
     /// The colour.
     pub colour: Colour,
     /// Standard deviation of the noise.
     pub sigma: f32,
-    /// Accuracy of the networks without leak, on the small part of the images and on all of them.
+    /// Accuracy of the reference networks run without leak, on the small part of the images and on all of
+    /// them.
     pub baseline: [f64; 2],
     /// Gain of every image, `[seed][image]`, by place.
     pub gains: Vec<(Place, Vec<Vec<f64>>)>,
@@ -71,7 +74,7 @@ impl Coloured {
     }
 }
 
-/// Accuracy of the networks without leak on the small part of the images, mean over seeds.
+/// Accuracy of the reference networks run without leak on the small part of the images, mean over seeds.
 fn baseline(subjects: &Subjects, shown: Shown, progress: &mut Progress) -> Result<f64, AnalysisError> {
     let key = CellKey { hidden: everywhere(Tau::INFINITE), shown, presentation: 1, part: true };
     let cells = subjects.reference.iter().map(|subject| subject.cell(&key, progress));
@@ -80,8 +83,8 @@ fn baseline(subjects: &Subjects, shown: Shown, progress: &mut Progress) -> Resul
     Ok(mean(&accuracies?).unwrap_or(0.0))
 }
 
-/// The standard deviation at which accuracy is nearest to `target`, of those that a bisection tries, and that
-/// accuracy.
+/// Of the standard deviations that a bisection tries, the one at which accuracy is nearest to `target`; and
+/// that accuracy.
 fn match_sigma(
     subjects: &Subjects,
     colour: Colour,
@@ -102,8 +105,8 @@ fn match_sigma(
     Ok(best.unwrap_or((1.0, 0.0)))
 }
 
-/// Finds how strong each colour must be, and what leak gains under it. Also returns the accuracy that was
-/// aimed at.
+/// Finds the standard deviation of each colour and measures the gain of leak under it. Also returns the
+/// target accuracy.
 pub fn measure(subjects: &Subjects, progress: &mut Progress) -> Result<(Vec<Coloured>, f64), AnalysisError> {
     let classes = subjects.reference.first().map_or(1, |s| s.network.architecture.classes());
     let clean = baseline(subjects, Shown::Stimulus(Stimulus::Clean), progress)?;
@@ -143,10 +146,10 @@ pub fn measure(subjects: &Subjects, progress: &mut Progress) -> Result<(Vec<Colo
     Ok((all, target))
 }
 
-/// The table of colours of a study of recordings, which have none.
+/// The table of colours for recordings: empty, because they are not encoded.
 pub fn left_out() -> Rows<ColourRow> {
     let definition =
-        "Coloured noise is added to pixels before they are encoded, and recordings are not encoded.";
+        "Empty: coloured noise is added to pixels before they are encoded, and recordings are not encoded.";
     Rows::new("Gain under equally hard noises of different colour", definition)
 }
 
@@ -157,19 +160,21 @@ pub fn rows(subjects: &Subjects, coloured: &[Coloured], target: f64) -> Rows<Col
     let mut table = Rows::new(
         "Gain under equally hard noises of different colour",
         format!(
-            "Gaussian noise on pixels of different colour, its standard deviation chosen by bisection \
-             ({TRIALS} trials on at most {PART} images, all seeds) so that the network without leak has lost \
-             half of its excess over chance (accuracy {target:.3}). Gain of time constant {tau} in the \
-             hidden layers alone, in the readout alone, in both, everywhere (training too), and of the \
-             control: no leak, but the readout skips its first {CONTROL} % of steps. On {images} images, \
-             each shown once; intervals (95 %) count seeds and images."
+            "Gaussian noise on pixels, of different colours. Its standard deviation is chosen by bisection \
+             ({TRIALS} trials on at most {PART} images, all seeds) so that the baseline, which is trained {} \
+             and run without leak, loses half of its excess over chance (accuracy {target:.3}). The gain is \
+             relative to the baseline: that of time constant {tau} in the hidden layers alone, in the \
+             readout alone, in both, and, if networks were trained with it, everywhere; and that of the \
+             control, which is the baseline with a readout that skips the first {CONTROL} % of steps. On \
+             {images} images, each shown once; intervals (95 %) include the variation over seeds and images.",
+            trained(subjects)
         ),
     );
     for row in coloured {
         if (row.baseline[0] - target).abs() > OFF {
             table.note(format!(
-                "{}: no standard deviation that was tried comes near; the nearest, {:.3}, leaves an accuracy \
-                 of {:.3}.",
+                "{}: no standard deviation that was tried comes near this accuracy; the nearest, {:.3}, \
+                 gives {:.3}.",
                 row.colour, row.sigma, row.baseline[0]
             ));
         }

@@ -9,16 +9,16 @@ use leaklab_engine::noise::Colour;
 use leaklab_record::tables::ClaimRow;
 use leaklab_record::{Case, ClaimId, Part, Place, Rows, Stimulus, Unit, Verdict};
 
-/// Judges the statements for the most leak of the study.
+/// Judges the statements for the strongest leak of the study.
 pub fn judge(subjects: &Subjects, splits: &[Split], coloured: &[Coloured]) -> Rows<ClaimRow> {
     let tau = subjects.most_leak();
     let mut table = Rows::new(
         "What causes robustness: statements W1 to W4",
         format!(
-            "Each statement judged by the rule beside it, for time constant {tau} against none, from \
-             contrasts of the same images and input spikes; 95 % intervals over seeds and images, an effect \
-             of interest is one percentage point. The paper explains robustness by low-pass filtering in the \
-             neurons: that explanation is W1 and W4."
+            "Each statement is judged by the rule in its row, for time constant {tau} compared with no leak, \
+             from contrasts on the same samples and input spikes. Intervals (95 %) are over seeds and \
+             samples; the smallest effect of interest is one percentage point. The paper explains robustness \
+             by low-pass filtering in the neurons; this explanation consists of W1 and W4."
         ),
     );
     for (claim, part) in [
@@ -32,20 +32,20 @@ pub fn judge(subjects: &Subjects, splits: &[Split], coloured: &[Coloured]) -> Ro
     table
 }
 
-/// That a part of the gain is positive, noise by noise; several noises make a family.
+/// Judges for each noise whether a part of the gain is positive, with Holm's correction over the noises.
 fn from_part<'a>(claim: ClaimId, part: Part, splits: impl Iterator<Item = &'a Split>) -> Vec<ClaimRow> {
-    let mut rows = Vec::new();
+    let (mut rows, mut contrasts) = (Vec::new(), Vec::new());
     for split in splits {
         let Stimulus::Noisy(noise, severity) = split.stimulus else { continue };
         let Some(contrast) = split.part(part) else { continue };
         let words = noise.words();
         let statement = match part {
             Part::Hidden => {
-                format!("Under {words}, the gain needs leak in the hidden layers while the network runs.")
+                format!("Under {words}, leak in the hidden layers adds accuracy while the network runs.")
             }
-            Part::Training => format!("Under {words}, the gain comes with training."),
-            Part::Readout => format!("Under {words}, the gain comes with the readout."),
-            Part::Total => format!("Under {words}, leak gains."),
+            Part::Training => format!("Under {words}, training with leak adds accuracy."),
+            Part::Readout => format!("Under {words}, leak in the readout adds accuracy."),
+            Part::Total => format!("Under {words}, leak adds accuracy."),
         };
         let quantity = format!(
             "part of the gain of tau {} under {words} (severity {severity}) that comes from {}",
@@ -56,20 +56,24 @@ fn from_part<'a>(claim: ClaimId, part: Part, splits: impl Iterator<Item = &'a Sp
         row.noise = Some(noise);
         row.quantity = quantity;
         row.rule = format!(
-            "Shapley value of this place, mean over seeds and images; the smallest effect of interest is {}. \
-             Holds: the whole 95 % interval lies above 0, by Holm's correction over the noises. Does not \
-             hold: otherwise, if the interval leaves no room for an effect of interest. Not enough evidence: \
+            "Shapley value of this place, mean over seeds and samples; the smallest effect of interest is \
+             {}. Holds: the whole 95 % interval lies above 0, by Holm's correction over the noises. Does not \
+             hold: otherwise, if the interval rules out an effect of interest. Not enough evidence: \
              the interval includes both no effect and one of interest, or there are fewer than \
              {MINIMUM_PAIRS} seeds.",
             gain().words
         );
         rows.push(row);
+        contrasts.push(contrast);
     }
     correct_family(&mut rows);
+    for (row, contrast) in rows.iter_mut().zip(contrasts).filter(|(row, _)| row.case == Case::Corrected) {
+        row.seeds_needed = contrast.pairs_needed(ACCURACY_MARGIN.max(contrast.mean.abs()));
+    }
     rows
 }
 
-/// A row for a difference of accuracies that should be positive.
+/// A row for a difference of accuracies that is claimed to be positive.
 fn judged(claim: ClaimId, part: &str, statement: &str, contrast: &Contrast) -> ClaimRow {
     let side = gain();
     let mut row = with_contrast(blank(claim, part, statement, Unit::Fraction), Some(contrast));
@@ -98,7 +102,7 @@ fn judged(claim: ClaimId, part: &str, statement: &str, contrast: &Contrast) -> C
     row
 }
 
-/// W4: the whole, then its three parts.
+/// W4: the overall verdict, then its three parts.
 fn slow_noise(coloured: &[Coloured]) -> Vec<ClaimRow> {
     let of = |colour: Colour, place: Place| {
         coloured.iter().find(|row| row.colour == colour).and_then(|row| row.gains(place))
@@ -142,13 +146,14 @@ fn slow_noise(coloured: &[Coloured]) -> Vec<ClaimRow> {
         row.quantity = quantity.to_owned();
         row.rule = format!(
             "Mean over seeds and images; the smallest effect of interest is {}. Holds: the whole 95 % \
-             interval lies above 0. Does not hold: otherwise, if the interval leaves no room for an effect \
+             interval lies above 0. Does not hold: otherwise, if the interval rules out an effect \
              of interest. Otherwise not enough evidence.",
             gain().words
         );
         rows.push(row);
     }
-    // All three must hold, so the weakest of them decides and several tests need no correction.
+    // All three must hold, so the weakest of them decides, and "holds" needs no correction for several tests.
+    // "Does not hold" is less strict: one of three refuted parts suffices.
     let order = [Verdict::DoesNotHold, Verdict::NotEnoughEvidence, Verdict::Holds];
     let deciding = order.iter().find_map(|verdict| rows.iter().find(|row| row.verdict == *verdict));
     let Some(deciding) = deciding else { return Vec::new() };
@@ -178,8 +183,8 @@ mod tests {
     use leaklab_engine::Tau;
     use leaklab_record::PAPER_NOISES;
 
-    /// Differences of correct answers, `[seed][image]`, with some mean; every other seed lies `spread` above
-    /// or below.
+    /// Differences of correct answers, `[seed][image]`, with a given mean; seeds lie alternately `spread`
+    /// above and below it.
     fn differences(mean: f64, spread: f64) -> Vec<Vec<f64>> {
         let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         (0..8)
@@ -210,10 +215,13 @@ mod tests {
 
     #[test]
     fn several_noises_are_a_family() {
-        // One noise that would just pass alone does not among four.
+        // A noise that would just pass alone does not pass among four.
         let alone = splits([(0.02, 0.0187), (0.0, 0.02), (0.0, 0.02), (0.0, 0.02)]);
         let p = alone[0].part(Part::Hidden).unwrap().worth.unwrap().p;
-        assert!(p < SIGNIFICANT && 4.0 * p > SIGNIFICANT, "the example is one: {p}");
+        assert!(
+            p < SIGNIFICANT && 4.0 * p > SIGNIFICANT,
+            "the first noise must pass alone and fail among four: {p}"
+        );
         let rows = from_part(ClaimId::FromHidden, Part::Hidden, alone.iter());
         assert_eq!((rows[0].case, rows[0].p), (Case::Corrected, Some(4.0 * p)));
         let one = from_part(ClaimId::FromHidden, Part::Hidden, alone.iter().take(1));

@@ -1,4 +1,4 @@
-//! Leak layer by layer: in one hidden layer only, and in all but one, on the weights of the reference
+//! Leak layer by layer: in one hidden layer only, and in all but one, with the weights of the reference
 //! networks.
 
 use super::cell::Outcome;
@@ -10,7 +10,7 @@ use leaklab_engine::{Leak, Tau};
 use leaklab_record::tables::LayerLeakRow;
 use leaklab_record::{LayerChoice, Readout, Rows, Stimulus};
 
-/// The leaks to try: the layer, which layers leak with respect to it, and the leak.
+/// The leaks to try: the layer, whether only this layer or all others leak, and the leak.
 pub fn leaks(subject: &Subject, tau: Tau) -> Vec<(String, LayerChoice, Leak)> {
     let mut all = Vec::new();
     for layer in subject.leaking_layers() {
@@ -25,15 +25,15 @@ pub fn leaks(subject: &Subject, tau: Tau) -> Vec<(String, LayerChoice, Leak)> {
     all
 }
 
-/// The stimuli to try them under: the noises, or clean where there is none.
+/// The stimuli under which to try them: the noises, or clean if there is none.
 pub fn stimuli(subjects: &Subjects) -> Vec<Stimulus> {
     let noisy: Vec<Stimulus> =
         subjects.stimuli.iter().copied().filter(|&stimulus| stimulus != Stimulus::Clean).collect();
     if noisy.is_empty() { subjects.stimuli.clone() } else { noisy }
 }
 
-/// How the reference networks were trained, after "trained": those of a study without leak, a single run as
-/// it was.
+/// How the reference networks were trained, as words after "trained": those of a study without leak, a single
+/// run with its own leak.
 pub fn trained(subjects: &Subjects) -> String {
     match subjects.reference.first().map(|subject| subject.trained) {
         Some(tau) if tau.leaks() => format!("with tau {tau}"),
@@ -49,7 +49,8 @@ pub fn rows(subjects: &Subjects, panel: &Panel) -> Rows<LayerLeakRow> {
         format!(
             "Weights trained {}, run with time constant {tau} in one hidden layer only, or in all hidden \
              layers but one; the readout does not leak. The gain is relative to the same weights run without \
-             leak, on the same images and input spikes. Intervals (95 %) count seeds and images.",
+             leak, on the same samples and input spikes. Intervals (95 %) include the variation over seeds \
+             and samples.",
             trained(subjects)
         ),
     );

@@ -1,11 +1,11 @@
-//! Why: where robustness comes from (SPEC section 7).
+//! Why: where robustness comes from (`docs/specification.md`, section 7).
 //!
-//! Leak acts in three places, and each can be changed alone: in training, in the hidden layers while the
+//! Leak acts in three places, and each can be changed separately: in training, in the hidden layers while the
 //! network runs, and in the readout. Networks trained with and without leak are run with and without it, on
 //! the same images and input spikes, and the differences are split between the three.
 //!
-//! [`subject`] runs a network in one way and keeps what it saw; [`subjects`] knows which networks and ways a
-//! study needs; each of the other files makes one or two tables of that.
+//! [`subject`] runs a network in one way and stores the result; [`subjects`] determines which networks and
+//! runs a study needs; each of the other files makes one or two tables from them.
 
 pub mod advise;
 pub mod cell;
@@ -34,7 +34,7 @@ use subjects::{Panel, Subjects};
 
 pub use plan::planned_images;
 
-/// Names of the tables that answer the question.
+/// Names of the tables on where robustness comes from.
 pub const TABLES: [&str; 11] = [
     WhyRow::TABLE,
     WHY_CLAIMS,
@@ -49,39 +49,39 @@ pub const TABLES: [&str; 11] = [
     AdviceRow::TABLE,
 ];
 
-/// Why the question cannot be asked, or not be answered.
+/// Why it cannot be determined where robustness comes from, or which network is best.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MechanismError {
-    /// There is nothing to compare with.
+    /// No network without leak to compare with has learned.
     #[error(
         "no condition without leak (tau = inf) has learned, so there is nothing to compare leak with; a \
          study with tau = [30, inf] would have one"
     )]
     NoBaseline,
-    /// There is nothing to compare.
+    /// No network with leak to compare has learned.
     #[error(
         "no condition that leaks and differs in tau alone has learned with a seed of the condition without \
          leak, so there is no gain to split; a study with tau = [30, inf] would have one"
     )]
     NoLeak,
-    /// Nothing is that cheap.
+    /// No network is within the budget.
     #[error(
         "no network that was measured needs at most {budget:.0} synaptic operations per image; the cheapest \
          needs {cheapest:.0}"
     )]
     Budget {
-        /// What was allowed.
+        /// The budget.
         budget: f64,
-        /// The least that any needs.
+        /// What the cheapest network needs.
         cheapest: f64,
     },
     /// One half of the images is empty.
-    #[error("there are too few test images to choose on one half and report on the other")]
+    #[error("there are too few test samples to choose on one half and measure on the other")]
     TooFewImages,
 }
 
-/// All tables of a study's runs, written into `out`. `report` is told how many images have been shown and
-/// answers whether to go on.
+/// Makes all tables of a study's runs and writes them to `out`. `report` receives the number of images shown
+/// and returns whether to continue.
 pub fn study(
     runs: &[PathBuf],
     baseline: Option<&str>,
@@ -92,7 +92,7 @@ pub fn study(
     write(&Subjects::of_study(runs, baseline, options)?, out, report)
 }
 
-/// The tables that a single run allows, written into its `analysis` folder.
+/// Makes the tables that a single run allows and writes them to its `analysis` folder.
 pub fn run(
     run: &Path,
     options: &Options,
@@ -101,8 +101,8 @@ pub fn run(
     write(&Subjects::of_run(run, options)?, &RunFolder::at(run).analysis(), report)
 }
 
-/// Advice on a study's networks under one noise; the severity is the one that the study's tables are about,
-/// if not set.
+/// Advice on a study's networks under one noise. If the severity is not set, it is that of the study's
+/// tables.
 pub fn advise(
     runs: &[PathBuf],
     baseline: Option<&str>,
@@ -133,7 +133,7 @@ fn write(
     Ok(tables)
 }
 
-/// All tables of some networks.
+/// Makes all tables of some networks.
 pub fn tables(
     subjects: &Subjects,
     report: &mut dyn FnMut(&Advance) -> bool,
@@ -144,7 +144,7 @@ pub fn tables(
     }
     let mut progress = Progress::new(report, total);
     let panel = Panel::measure(subjects, &mut progress)?;
-    // Coloured noise and a modulated input are made by the encoder, which recordings do not pass.
+    // Coloured noise and modulated input are made by the encoder, and recordings are not encoded.
     let (coloured, target) = match subjects.recorded() {
         true => (Vec::new(), f64::NAN),
         false => colours::measure(subjects, &mut progress)?,

@@ -1,4 +1,4 @@
-//! How many images the question shows, told from a study's settings before anything is trained.
+//! How many images this analysis shows, computed from a study's settings before anything is trained.
 
 use super::{colours, response};
 use crate::config::StudyConfig;
@@ -18,7 +18,8 @@ pub fn planned_images(config: &StudyConfig, images: u64) -> u64 {
     }
     let noises = base.noise.len() as u64;
     let hidden = base.network.hidden().iter().filter(|layer| layer.kind != LayerKind::Pool).count() as u64;
-    // One layer alone is all of them; of two, one alone is all but the other.
+    // With one layer, leak in it alone is leak everywhere; with two, leak in one alone is leak in all but the
+    // other.
     let layers = match hidden {
         0 | 1 => 0,
         2 => 2,
@@ -27,7 +28,7 @@ pub fn planned_images(config: &StudyConfig, images: u64) -> u64 {
     let runs = (1 + noises) * (1 + 3 * leaky) + noises.max(1) * layers;
     let panel = runs * images * base.presentations;
     let steps = base.time_steps as u64;
-    // Recordings are not encoded, and go without what the encoder makes.
+    // Recordings are not encoded, so what the encoder makes is omitted.
     let encoded = match base.has_events() {
         true => 0,
         false => colours::images_of(images, true) + response::images_of(images, steps),

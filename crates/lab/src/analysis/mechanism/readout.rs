@@ -6,11 +6,11 @@ use leaklab_record::{Readout, TimeWindow};
 
 /// Shares of the steps that a readout skips at the start, in percent.
 pub const SKIPPED: [u64; 4] = [10, 20, 30, 50];
-/// Shares of the steps that a readout takes at the end alone, in percent.
+/// Shares of the steps at the end that a readout uses alone, in percent.
 pub const LAST: [u64; 2] = [10, 20];
 /// Share of the steps that the control skips, in percent.
 pub const CONTROL: u64 = 20;
-/// Windows that time is cut into.
+/// Number of windows into which time is divided.
 const TENTHS: u64 = 10;
 
 /// The readout that skips a share of the steps, in percent; at least one step is left.
@@ -19,7 +19,7 @@ pub fn skip(percent: u64, steps: u64) -> Readout {
     Readout::Window { first: skipped.min(steps - 1) + 1, last: steps }
 }
 
-/// The readout that takes a share of the steps at the end, in percent, at least one.
+/// The readout that uses only a share of the steps at the end, in percent; at least one step.
 pub fn last(percent: u64, steps: u64) -> Readout {
     let taken = ((percent * steps + 50) / 100).max(1);
     Readout::Window { first: steps - taken + 1, last: steps }
@@ -39,7 +39,7 @@ pub fn over_time(steps: u64) -> Vec<(TimeWindow, Readout)> {
     windows
 }
 
-/// The time constants that readouts are tried with: none, the study's, and a tenth, a third and all of the
+/// The time constants of the readouts: no leak, those of the study, and a tenth, a third and all of the
 /// steps.
 pub fn time_constants(taus: &[Tau], steps: u64) -> Vec<Tau> {
     let of_steps = [10.0, 3.0, 1.0].map(|part| (steps as f64 / part).max(1.0).round());
@@ -67,7 +67,7 @@ pub fn compared(taus: &[Tau], steps: u64) -> Vec<Readout> {
     all
 }
 
-/// Every readout that is taken of every run.
+/// Every readout that is measured for every run.
 pub fn all(taus: &[Tau], steps: u64) -> Vec<Readout> {
     let mut all = compared(taus, steps);
     for (_, window) in over_time(steps) {
@@ -78,7 +78,7 @@ pub fn all(taus: &[Tau], steps: u64) -> Vec<Readout> {
     all
 }
 
-/// Whether a readout of a signal `[step][class]` names the label, and all its predictions are finite.
+/// Whether a readout of a signal `[step][class]` predicts the label with finite predictions.
 pub fn is_correct(readout: Readout, signal: &[f32], classes: usize, label: usize) -> bool {
     let prediction = match readout {
         Readout::Leaky(tau) => readout::predict(signal, classes, tau),
@@ -112,7 +112,7 @@ mod tests {
             (time.len(), time[0], time[19]),
             (20, (TimeWindow::UpTo, window(1, 3)), (TimeWindow::Alone, window(28, 30)))
         );
-        // Fewer steps than windows: those that are empty are left out.
+        // With fewer steps than windows, the empty windows are omitted.
         assert_eq!(over_time(3).len(), 6);
         let taus = [Tau::new(30.0).unwrap(), Tau::new(100.0).unwrap()];
         let names: Vec<String> = time_constants(&taus, 30).iter().map(Tau::to_string).collect();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_readout_weighs_steps_as_it_says() {
+    fn each_readout_weights_steps_as_defined() {
         // Class 0 early, class 1 late and weaker.
         let signal = [1.0, 0.0, 0.0, 0.0, 0.0, 0.9];
         let reads = |readout| is_correct(readout, &signal, 2, 0);

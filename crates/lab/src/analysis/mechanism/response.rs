@@ -1,8 +1,8 @@
 //! How the population rate of each hidden layer follows a modulation of its input.
 //!
 //! The probability of an input spike is `|x| (1 + a cos(2 pi f t)) / (1 + a)`, the same for all pixels. A
-//! second showing with the same random numbers has the same mean probability and no modulation; the
-//! difference of the two leaves out what the layer does at the onset, and most of the chance.
+//! second presentation with the same random numbers has the same mean probability and no modulation. The
+//! difference of the two removes the layer's response to the onset, and most of the randomness.
 
 use super::layers::trained;
 use super::subject::{Subject, everywhere};
@@ -22,14 +22,14 @@ use std::f64::consts::TAU as TURN;
 
 /// Depth of the modulation.
 const DEPTH: f64 = 0.5;
-/// Images that are shown.
+/// Number of images that are shown.
 const IMAGES: usize = 100;
 
 /// Frequencies of the modulation, in cycles per presentation: about an octave apart, up to half the steps.
 fn cycles(steps: u64) -> Vec<u64> {
     let mut all: Vec<u64> =
         std::iter::successors(Some(1), |k| Some(2 * k)).take_while(|k| 2 * k < steps).collect();
-    // The highest has two steps per cycle, where the number of steps allows it.
+    // The highest frequency has two steps per cycle, if the number of steps is even.
     all.extend((steps >= 2).then_some(steps / 2));
     all.dedup();
     all
@@ -39,7 +39,7 @@ fn leaks(subjects: &Subjects) -> [Tau; 2] {
     [subjects.most_leak(), Tau::INFINITE]
 }
 
-/// Images that [`rows`] shows to one network that has so many.
+/// Images that [`rows`] shows to one network, which has `images` test images.
 pub fn images_of(images: u64, steps: u64) -> u64 {
     images.min(IMAGES as u64) * (1 + cycles(steps).len() as u64) * 2
 }
@@ -56,7 +56,7 @@ fn modulation(cycles: u64, step: usize, steps: u64) -> f64 {
     (1.0 + DEPTH * swing) / (1.0 + DEPTH)
 }
 
-/// Shows an image with a modulated probability, from the same uniforms as the encoder's.
+/// Shows an image with a modulated probability, from the same uniform random numbers as the encoder's.
 fn show(subject: &Subject, image: usize, cycles: u64, input: &mut Input) {
     let (presentation, split) = (&subject.presentation, &subject.part);
     let mut scratch = Scratch::default();
@@ -101,7 +101,7 @@ fn counts(
     let what = format!("response to {cycles} cycles");
     let file = format!("response_{hidden}_{cycles}.json");
     let depends = format!("{DEPTH} {images} {hidden} {cycles} {}", subject.part_digest());
-    let (sums, kept) = subject.keeping(&file, &depends, || {
+    let (sums, stored) = subject.load_or_make(&file, &depends, || {
         let mut sums = vec![vec![0; subject.steps() as usize]; layers];
         subject.run(
             &everywhere(hidden),
@@ -118,13 +118,13 @@ fn counts(
         )?;
         Ok(sums)
     })?;
-    if kept {
+    if stored {
         progress.advance(&what, images as u64)?;
     }
     Ok(sums)
 }
 
-/// Amplitude of a signal's component of so many cycles in its length.
+/// Amplitude of the component of a signal with `cycles` cycles in its length.
 fn amplitude(signal: &[f64], cycles: u64) -> f64 {
     let n = signal.len() as f64;
     let (mut re, mut im) = (0.0, 0.0);
@@ -133,7 +133,7 @@ fn amplitude(signal: &[f64], cycles: u64) -> f64 {
         re += x * angle.cos();
         im += x * angle.sin();
     }
-    // At two steps per cycle positive and negative frequencies are one.
+    // At two steps per cycle, positive and negative frequencies coincide.
     let scale = if 2 * cycles == signal.len() as u64 { 1.0 } else { 2.0 };
     scale * re.hypot(im) / n
 }
@@ -145,9 +145,9 @@ fn jump(subject: &Subject, layer: &str) -> f64 {
     mean(&squares).unwrap_or(0.0).sqrt() / f64::from(subject.network.v_th())
 }
 
-/// The table of responses of a study of recordings, which have none.
+/// The table of responses for recordings: empty, because they are not encoded.
 pub fn left_out() -> Rows<ResponseRow> {
-    let definition = "The encoder's spike probability is modulated, and recordings are not encoded.";
+    let definition = "Empty: the encoder's spike probability is modulated, and recordings are not encoded.";
     Rows::new("Response of each hidden layer to a modulated input", definition)
 }
 
@@ -157,13 +157,13 @@ pub fn rows(subjects: &Subjects, progress: &mut Progress) -> Result<Rows<Respons
     let mut table = Rows::new(
         "Response of each hidden layer to a modulated input",
         format!(
-            "Weights trained {}, run with one time constant in all hidden layers. The probability \
-             of an input spike is modulated, |x| (1 + a cos(2 pi f t)) / (1 + a) with a = {DEPTH}. Gain: the \
-             relative modulation of the layer's population rate at the same frequency, over a; the rate \
-             without modulation, from the same random numbers, is subtracted first. {images} images; \
-             intervals (95 %) are over seeds. Theory: one neuron of each layer on the way, with the layer's \
-             time constant and rate, driven by Poisson spikes of the layer's root-mean-square weight; pools \
-             change nothing.",
+            "Weights trained {}, run with one time constant in all hidden layers. The probability of an \
+             input spike is modulated, |x| (1 + a cos(2 pi f t)) / (1 + a) with a = {DEPTH}. Gain: the \
+             relative modulation of the layer's population rate at the same frequency, divided by a; the \
+             rate without modulation, from the same random numbers, is subtracted first. {images} images; \
+             intervals (95 %) are over seeds. Theory: a chain with one neuron for each layer up to this one, \
+             with the layer's time constant and rate, driven by Poisson spikes of the layer's \
+             root-mean-square weight; pools are taken to have no effect.",
             trained(subjects)
         ),
     );

@@ -1,4 +1,4 @@
-//! What the tables say, in sentences made by rule.
+//! Sentences that state what the tables show, made by fixed rules.
 
 use super::layers::trained;
 use super::readout::{CONTROL, skip};
@@ -13,17 +13,17 @@ use leaklab_record::{
     ClaimId, LayerChoice, NoiseKey, Part, Place, PriceMeasure, Readout, Rows, Stimulus, Topic, Verdict,
 };
 
-/// The tables that sentences are made of.
+/// The tables from which the sentences are made.
 pub struct Evidence<'a> {
     /// The networks.
     pub subjects: &'a Subjects,
     /// The gains, in parts.
     pub splits: &'a [Split],
-    /// Prices.
+    /// The prices, in parts.
     pub prices: &'a [PriceRow],
     /// Leak layer by layer.
     pub layers: &'a [LayerLeakRow],
-    /// Readouts without leak.
+    /// Readouts of networks run without leak in their hidden layers.
     pub windows: &'a [WindowRow],
     /// Colours of noise.
     pub colours: &'a [ColourRow],
@@ -37,8 +37,8 @@ pub struct Evidence<'a> {
 pub fn rows(evidence: &Evidence) -> Rows<WhyRow> {
     let mut table = Rows::new(
         "Why: in sentences",
-        "Made by rule from the other tables. Points are percentage points of accuracy; brackets hold 95 % \
-         intervals over seeds and test images.",
+        "Made by fixed rules from the other tables. Points are percentage points of accuracy; brackets \
+         contain 95 % intervals over seeds and test samples.",
     );
     table.rows.extend(explanation(evidence.claims));
     table.rows.extend(evidence.splits.iter().filter_map(of_gain));
@@ -72,7 +72,7 @@ fn of_contrast(contrast: &Contrast, sign: f64) -> String {
     points(sign * contrast.mean, ends.map(|ends| ends.0), ends.map(|ends| ends.1))
 }
 
-/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...". Of a loss, all numbers
+/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...". For a loss, all numbers
 /// are points lost.
 pub fn of_gain(split: &Split) -> Option<WhyRow> {
     let Stimulus::Noisy(noise, severity) = split.stimulus else { return None };
@@ -82,7 +82,7 @@ pub fn of_gain(split: &Split) -> Option<WhyRow> {
     let mut parts: Vec<(Part, &Contrast)> =
         split.parts.iter().filter(|(part, _)| *part != Part::Total).map(|(part, c)| (*part, c)).collect();
     parts.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
-    let said: Vec<String> = parts
+    let phrases: Vec<String> = parts
         .iter()
         .enumerate()
         .map(|(i, (part, contrast))| {
@@ -100,11 +100,11 @@ pub fn of_gain(split: &Split) -> Option<WhyRow> {
             format!("Tau {tau} changes accuracy {place} by {change} points, which may be chance: ")
         }
     };
-    let sentence = format!("{opening}{}.", said.join(", "));
+    let sentence = format!("{opening}{}.", phrases.join(", "));
     Some(WhyRow { topic: Topic::Gain, noise: Some(noise), tau: Some(tau), sentence })
 }
 
-/// What the most leak costs without noise.
+/// The price of the strongest leak without noise.
 fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
     let tau = evidence.subjects.most_leak();
     let mut rows = Vec::new();
@@ -114,10 +114,11 @@ fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
                 (row.tau, row.stimulus, row.measure, row.part) == (tau, Stimulus::Clean, measure, part)
             });
             row.filter(|row| row.baseline > 0.0).map(|row| {
+                // Small changes have a decimal, so that an interval next to 0 does not seem to include it.
                 let percent = |x: f64| {
-                    format!("{:+.0} %", 100.0 * x / row.baseline)
-                        .replace("-0 %", "+0 %")
-                        .replace('-', "\u{2212}")
+                    let percent = 100.0 * x / row.baseline;
+                    let digits = if percent.abs() < 10.0 { 1 } else { 0 };
+                    format!("{percent:+.digits$} %").replace('-', "\u{2212}")
                 };
                 match row.low.zip(row.high) {
                     Some((low, high)) => {
@@ -129,19 +130,19 @@ fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
         };
         let Some(total) = of(Part::Total) else { continue };
         let parts = [Part::Training, Part::Hidden].into_iter();
-        let said: Vec<String> =
+        let phrases: Vec<String> =
             parts.filter_map(|part| of(part).map(|x| format!("{x} from {}", part.words()))).collect();
         let sentence = format!(
             "Without noise, tau {tau} changes the number of {} by {total}: {}; the readout costs nothing.",
             measure.words(),
-            said.join(", ")
+            phrases.join(", ")
         );
         rows.push(WhyRow { topic: Topic::Price, noise: None, tau: Some(tau), sentence });
     }
     rows
 }
 
-/// What a readout does that skips its first steps, beside a leaky one.
+/// The effect of a readout that skips its first steps, compared with that of a leaky one.
 fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
     let tau = evidence.subjects.most_leak();
     let steps = evidence.subjects.reference.first()?.steps();
@@ -162,7 +163,7 @@ fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option
     Some(WhyRow { topic: Topic::Window, noise: Some(noise), tau: Some(tau), sentence })
 }
 
-/// The hidden layer in which leak alone changes most.
+/// The hidden layer in which leak alone has the largest effect.
 fn of_layers(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
     let alone: Vec<&LayerLeakRow> = evidence
         .layers
@@ -183,7 +184,7 @@ fn of_layers(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option
     Some(WhyRow { topic: Topic::Layers, noise: Some(noise), tau: Some(most.tau), sentence })
 }
 
-/// White against frozen noise, beside the control.
+/// White noise compared with frozen noise, for leak in the hidden layers and for the control.
 fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
     let of = |colour: Colour, place: Place| {
         let row = evidence.colours.iter().find(|row| row.colour == colour && row.place == place)?;
@@ -201,8 +202,8 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
     Some(WhyRow { topic: Topic::Colour, noise: None, tau: Some(evidence.subjects.most_leak()), sentence })
 }
 
-/// How the deepest hidden layer follows the slowest and the fastest modulation, with the most leak and
-/// without. A layer that is silent with one of them has no rows for it.
+/// How the deepest hidden layer follows the slowest and the fastest modulation, with the strongest leak and
+/// without leak. A layer that is silent in one of these cases has no rows for it.
 pub fn of_response(responses: &[ResponseRow], tau: Tau) -> Option<WhyRow> {
     let layer = &responses.last()?.layer;
     let own = || responses.iter().filter(|row| row.layer == *layer);
@@ -243,7 +244,7 @@ pub fn of_response(responses: &[ResponseRow], tau: Tau) -> Option<WhyRow> {
     ))
 }
 
-/// A frequency as it is written in a sentence.
+/// A frequency, rounded for a sentence.
 fn thousandths(frequency: f64) -> f64 {
     (1000.0 * frequency).round() / 1000.0
 }
@@ -275,9 +276,10 @@ pub fn explanation(claims: &[ClaimRow]) -> Option<WhyRow> {
         _ => format!("holds for {holds} of {all} noises and does not hold for {refuted}"),
     };
     let sentence = format!(
-        "The paper explains robustness by low-pass filtering in the neurons. If so, the gain needs leak in the \
-         hidden layers while the network runs (W1), and it vanishes as noise becomes slow, more than in a \
-         control without leak (W4). Here, W1 {first}, and W4 {}: {conclusion} for these networks and images.",
+        "The paper explains robustness by low-pass filtering in the neurons. If so, leak in \
+         the hidden layers adds accuracy while the network runs (W1), and this gain vanishes as noise becomes \
+         slow, more than in a control without leak (W4). Here, W1 {first}, and W4 {}: {conclusion} for these networks and \
+         images.",
         words(slow)
     );
     Some(WhyRow { topic: Topic::Explanation, noise: None, tau: None, sentence })

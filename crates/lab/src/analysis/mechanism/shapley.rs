@@ -1,6 +1,6 @@
-//! The Shapley value of three factors: the mean over the six orders in which they can be switched one after
-//! the other of what each adds when its turn comes. Nothing else is symmetric, gives nothing to a factor
-//! without effect, and sums to the whole.
+//! The Shapley value of three factors. They can be switched on one after the other in six orders; the part of
+//! each is the mean, over these orders, of the change that its switch causes. It is the only additive split
+//! that is symmetric, gives nothing to a factor without effect, and sums to the whole.
 
 /// Training, hidden layers, readout.
 pub const FACTORS: usize = 3;
@@ -8,8 +8,8 @@ pub const FACTORS: usize = 3;
 /// A value for each combination of factors; factor `i` is switched on where bit `i` of the index is set.
 pub type Combinations<T> = [T; 1 << FACTORS];
 
-/// Six times the part of each factor: whole numbers stay whole, so that the parts sum to six times the gain
-/// exactly.
+/// Six times the part of each factor. Whole numbers stay whole, so the parts sum to exactly six times the
+/// gain.
 pub fn sixfold<T>(value: &Combinations<T>) -> [T; FACTORS]
 where
     T: Copy + std::ops::Add<Output = T> + std::ops::Sub<Output = T>,
@@ -17,7 +17,8 @@ where
     std::array::from_fn(|i| {
         let (own, a, b) = (1 << i, 1 << ((i + 1) % FACTORS), 1 << ((i + 2) % FACTORS));
         let adds = |others: usize| value[others | own] - value[others];
-        // First and last in two of the six orders each, after one of the others in one each.
+        // The factor is first in two of the six orders, last in two, and second after each of the others in
+        // one.
         adds(0) + adds(0) + adds(a) + adds(b) + adds(a | b) + adds(a | b)
     })
 }
@@ -60,7 +61,7 @@ mod tests {
             expected[factor] = 6;
             assert_eq!(sixfold(&value), expected);
         }
-        // Two that only work together share.
+        // Two factors that only act together share the effect.
         let value: Combinations<i64> = std::array::from_fn(|i| i64::from(i & 3 == 3));
         assert_eq!(sixfold(&value), [3, 3, 0]);
     }

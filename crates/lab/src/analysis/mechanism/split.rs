@@ -1,7 +1,8 @@
-//! The gain and the price of leak, split into training, hidden layers and readout; and every cell behind
-//! them.
+//! The gain and the price of leak, split into training, hidden layers and readout; and all cells from which
+//! they are computed.
 
 use super::cell::Outcome;
+use super::layers::trained;
 use super::readout::time_constants;
 use super::shapley::{Combinations, sixfold};
 use super::subject::{Subject, everywhere};
@@ -16,28 +17,29 @@ use leaklab_record::{Part, PriceMeasure, Readout, Rows, Stimulus};
 pub struct Split {
     /// The leak.
     pub tau: Tau,
-    /// What the images were shown under.
+    /// The stimulus.
     pub stimulus: Stimulus,
-    /// The parts, in the order of [`Part::ALL`]; training is left out where no network was trained with leak.
+    /// The parts, in the order of [`Part::ALL`]; training is omitted for a single run, which has no other
+    /// training to compare with.
     pub parts: Vec<(Part, Contrast)>,
     /// Test images.
     pub images: u64,
 }
 
 impl Split {
-    /// A part.
+    /// The contrast of a part.
     pub fn part(&self, part: Part) -> Option<&Contrast> {
         self.parts.iter().find(|(own, _)| *own == part).map(|(_, contrast)| contrast)
     }
 }
 
-/// Which factors are switched on in combination `i`: weights trained with leak, leak in the hidden layers, in
-/// the readout.
+/// Which factors are switched on in combination `i`: weights trained with leak, leak in the hidden layers,
+/// leak in the readout.
 fn factors(i: usize) -> [bool; 3] {
     [0, 1, 2].map(|factor| i >> factor & 1 == 1)
 }
 
-/// Run of the hidden layers that combination `i` needs.
+/// The run of the hidden layers that combination `i` needs.
 fn outcome<'a>(
     panel: &'a Panel,
     (without, with): (&Subject, &Subject),
@@ -50,8 +52,8 @@ fn outcome<'a>(
     panel.get(if trained { with } else { without }, &leak, stimulus)
 }
 
-/// For every image, six times each part of the presentations that leak gains, in the order training, hidden,
-/// readout: whole numbers, which sum to six times the gain.
+/// For every image, six times each part of the gain, counted in presentations, in the order training, hidden
+/// layers, readout. These are whole numbers that sum to six times the gain.
 pub fn sixths(panel: &Panel, pair: (&Subject, &Subject), tau: Tau, stimulus: Stimulus) -> Vec<[i64; 3]> {
     let counts: Combinations<Vec<i64>> = std::array::from_fn(|i| {
         let [.., readout] = factors(i);
@@ -92,13 +94,19 @@ pub fn splits(subjects: &Subjects, panel: &Panel) -> Vec<Split> {
 
 /// The table of gains.
 pub fn gains(subjects: &Subjects, splits: &[Split]) -> Rows<SplitRow> {
+    let gain = match subjects.trained_with_leak() {
+        true => "A(tau, tau, tau) - A(inf, inf, inf)".to_owned(),
+        false => format!("A(w, tau, tau) - A(w, inf, inf) of weights trained {}", trained(subjects)),
+    };
     let mut table = Rows::new(
         "Where the gain comes from: training, hidden layers, readout",
-        "A(w, h, r): accuracy of weights trained with time constant w, run with h in all hidden layers and r \
-         in the readout, on the same images and input spikes. The gain A(tau, tau, tau) - A(inf, inf, inf) \
-         is split by the Shapley value: what switching each of the three adds, mean over the six orders of \
-         switching one after the other. The three parts sum to the total. Intervals (95 %) count seeds and \
-         images.",
+        format!(
+            "A(w, h, r): accuracy of weights trained with time constant w, run with h in all hidden layers \
+             and r in the readout, on the same samples and input spikes. The gain {gain} is split by the \
+             Shapley value: the change that switching each place to leak causes, mean over all orders in \
+             which the places can be switched one after the other (six for three places). The parts sum to \
+             the total. Intervals (95 %) include the variation over seeds and samples."
+        ),
     );
     for split in splits {
         for (part, contrast) in &split.parts {
@@ -124,9 +132,12 @@ pub fn gains(subjects: &Subjects, splits: &[Split]) -> Rows<SplitRow> {
 pub fn prices(subjects: &Subjects, panel: &Panel) -> Rows<PriceRow> {
     let mut table = Rows::new(
         "Where the price comes from",
-        "Spikes per neuron and step of the hidden conv and FC layers, and synaptic operations per image, of \
-         the same cells and split in the same way as the gain. The readout costs nothing. Intervals (95 %) \
-         are over seeds.",
+        format!(
+            "Spikes per neuron and step of the hidden conv and FC layers, and synaptic operations per \
+             sample, of the same cells and split in the same way as the gain. The baseline is trained {} and \
+             run without leak. The readout costs nothing. Intervals (95 %) are over seeds.",
+            trained(subjects)
+        ),
     );
     for &tau in &subjects.taus {
         for &stimulus in &subjects.stimuli {
@@ -177,8 +188,9 @@ pub fn cells(subjects: &Subjects, panel: &Panel) -> Rows<CellRow> {
     let mut table = Rows::new(
         "Trained with one leak, run with another",
         "Accuracy, spikes and operations of weights trained with one time constant, run with another in all \
-         hidden layers and read with a third, on the same images and input spikes. All readouts come from \
-         one run of the hidden layers. Intervals (95 %) count seeds and images.",
+         hidden layers and with a third in the readout, on the same samples and input spikes. All readouts \
+         come from one run of the hidden layers. Intervals (95 %) include the variation over seeds and \
+         samples.",
     );
     for (trained, hidden, members) in runs(subjects) {
         let Some(first) = members.first() else { continue };

@@ -1,13 +1,13 @@
-//! A trained network that can be run with any leak, shown anything, and read in any way.
+//! A trained network that can be run with any leak, on any stimulus, and read by any readout.
 //!
 //! One run of the hidden layers gives every readout, because the readout is a function of the recorded output
-//! signal. A finished run is kept under a fingerprint of all that it depends on, so analyses share runs and
-//! an interrupted one goes on.
+//! signal. A finished run is stored with a fingerprint of everything that it depends on, so analyses share
+//! runs, and an interrupted analysis continues.
 
 use super::cell::{Cell, CellKey, Outcome, Shown};
 use super::readout;
 use crate::analysis::stimulus::{PassKey, setting};
-use crate::analysis::{AnalysisError, Analyst, Progress, keep};
+use crate::analysis::{AnalysisError, Analyst, Progress, store};
 use crate::data::present::Scratch;
 use crate::data::subset::balanced;
 use crate::data::{Presentation, Split};
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Version of a kept cell, raised whenever a measurement changes.
+/// Version of a stored cell; incremented whenever a measurement changes.
 const FORMAT: u32 = 1;
 /// Images shown between two reports of progress. No result depends on it.
 const CHUNK: usize = 64;
@@ -50,7 +50,7 @@ pub struct Subject {
     packed: Packed,
     readouts: Vec<Readout>,
     severities: Severities,
-    /// Which input spikes the presentations have.
+    /// Selects the input spikes of the presentations.
     presentation_seed: u64,
     work: Work,
     workspaces: Workspaces,
@@ -59,18 +59,18 @@ pub struct Subject {
     fingerprint: Sha256,
 }
 
-/// With what and where a network is run.
+/// The threads that run a network, and the folder of its results.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// Threads to work with.
+    /// The thread pool.
     pub pool: Arc<ThreadPool>,
-    /// Where runs are kept, if they are.
+    /// Folder in which runs are stored; `None` if they are not stored.
     pub folder: Option<PathBuf>,
 }
 
 impl Subject {
-    /// A network, its way of seeing and the images it is tested with. Readouts with the time constants `taus`
-    /// are taken.
+    /// A network, the way in which images are shown to it, and the images it is tested with. Readouts with
+    /// the time constants `taus` are measured.
     pub fn new(
         network: Network,
         trained: Tau,
@@ -80,7 +80,7 @@ impl Subject {
         taus: &[Tau],
         work: Work,
     ) -> Result<Self, AnalysisError> {
-        let packed = Packed::new(&network, presentation.encoding.isa)?;
+        let packed = work.pool.install(|| Packed::new(&network, presentation.encoding.isa))?;
         let steps = presentation.encoding.time_steps as u64;
         let readouts = readout::all(taus, steps);
         let part = balanced(&split, network.architecture.classes(), PART.min(split.len()), SUBSET_SEED);
@@ -118,7 +118,7 @@ impl Subject {
         })
     }
 
-    /// The network of an opened run; runs are kept in its folder.
+    /// The network of an opened run; results are stored in the run's folder.
     pub fn of_run(analyst: Analyst, trained: Tau, taus: &[Tau]) -> Result<Self, AnalysisError> {
         let folder = analyst.run.folder.analysis().join("cells");
         let Analyst { run, dataset, presentation, pool, .. } = analyst;
@@ -151,8 +151,8 @@ impl Subject {
         layers.filter(|layer| layer.kind != LayerKind::Pool).map(|layer| layer.name.as_str()).collect()
     }
 
-    /// The leak of hidden layers of which those with an accepted name have the time constant `tau` and the
-    /// others none. The same layers always give the same leak.
+    /// A leak in the hidden layers that `leaks` accepts by name, with the time constant `tau`; the other
+    /// layers have none. The same layers always give the same `Leak`.
     pub fn leak_where(&self, tau: Tau, leaks: impl Fn(&str) -> bool) -> Leak {
         let layers = self.leaking_layers();
         if layers.iter().all(|name| leaks(name)) {
@@ -169,7 +169,7 @@ impl Subject {
         }
     }
 
-    /// Where a run is kept, and its fingerprint.
+    /// Where a run is stored, and its fingerprint.
     fn place(&self, key: &CellKey) -> Result<Option<(PathBuf, String)>, AnalysisError> {
         let level = self.noise(key.shown)?.map_or(0.0, NoiseSetting::level);
         let shown = key.shown.to_string();
@@ -180,11 +180,12 @@ impl Subject {
         let part = if key.part { "_part" } else { "" };
         let file =
             format!("{}_{}_{}{part}.json", slug(&key.hidden.to_string()), slug(&shown), key.presentation);
-        Ok(Some((folder.join(file), keep::hexadecimal(hash))))
+        Ok(Some((folder.join(file), store::hexadecimal(hash))))
     }
 
-    /// Keeps what `make` measures under a name, with a fingerprint of the network and of `depends`.
-    pub(super) fn keeping<T: Serialize + DeserializeOwned>(
+    /// Returns what is stored in a file, or makes and stores it, with a fingerprint of the network and of
+    /// `depends`; and whether it was stored already.
+    pub(super) fn load_or_make<T: Serialize + DeserializeOwned>(
         &self,
         file: &str,
         depends: &str,
@@ -192,14 +193,14 @@ impl Subject {
     ) -> Result<(T, bool), AnalysisError> {
         let mut hash = self.fingerprint.clone();
         hash.update(depends);
-        let place = self.work.folder.as_ref().map(|folder| (folder.join(file), keep::hexadecimal(hash)));
-        keeping(place, make)
+        let place = self.work.folder.as_ref().map(|folder| (folder.join(file), store::hexadecimal(hash)));
+        load_or_make(place, make)
     }
 
-    /// A run: kept, or made now and kept. Progress counts its images either way.
+    /// Returns the stored run, or makes and stores it. Progress counts its images in both cases.
     pub fn cell(&self, key: &CellKey, progress: &mut Progress) -> Result<Cell, AnalysisError> {
-        let (cell, kept) = keeping(self.place(key)?, || self.measure(key, progress))?;
-        if kept {
+        let (cell, stored) = load_or_make(self.place(key)?, || self.measure(key, progress))?;
+        if stored {
             progress.advance(&key.shown.to_string(), self.images(key.part).len() as u64)?;
         }
         Ok(cell)
@@ -227,7 +228,7 @@ impl Subject {
     fn measure(&self, key: &CellKey, progress: &mut Progress) -> Result<Cell, AnalysisError> {
         let split = self.images(key.part);
         let presentation = self.presentation.clone().noisy(self.noise(key.shown)?).map_err(RunError::from)?;
-        // Spikes are drawn by the number of the presentation, whatever is shown.
+        // Input spikes depend on the number of the presentation, and not on the stimulus.
         let epoch = self.epoch(key);
         let classes = self.network.architecture.classes();
         let mut cell = Cell { correct: BTreeMap::new(), spikes: 0, synops: 0 };
@@ -260,9 +261,9 @@ impl Subject {
         Ok(cell)
     }
 
-    /// Runs the network with some leak over `count` images and hands what `measure` makes of each to `add`,
-    /// in their order.
-    #[allow(clippy::too_many_arguments)] // what is shown, measured and told are three different things
+    /// Runs the network with a leak over `count` images and passes the result of `measure` for each to `add`,
+    /// in order.
+    #[allow(clippy::too_many_arguments)] // showing, measuring and reporting are independent
     pub(super) fn run<R: Send>(
         &self,
         hidden: &Leak,
@@ -301,19 +302,19 @@ pub fn everywhere(tau: Tau) -> Leak {
     Leak::split(tau, Tau::INFINITE)
 }
 
-/// What is kept at a place, or made now and kept there; and whether it was there.
-fn keeping<T: Serialize + DeserializeOwned>(
+/// Returns what is stored at a place, or makes and stores it; and whether it was stored already.
+fn load_or_make<T: Serialize + DeserializeOwned>(
     place: Option<(PathBuf, String)>,
     make: impl FnOnce() -> Result<T, AnalysisError>,
 ) -> Result<(T, bool), AnalysisError> {
     if let Some((path, fingerprint)) = &place
-        && let Some(kept) = keep::read(path, FORMAT, fingerprint)
+        && let Some(stored) = store::read(path, FORMAT, fingerprint)
     {
-        return Ok((kept, true));
+        return Ok((stored, true));
     }
     let made = make()?;
     if let Some((path, fingerprint)) = place {
-        keep::write(&path, FORMAT, fingerprint, &made)?;
+        store::write(&path, FORMAT, fingerprint, &made)?;
     }
     Ok((made, false))
 }

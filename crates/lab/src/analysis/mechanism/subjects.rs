@@ -1,4 +1,4 @@
-//! The networks of a study that the question is asked of, and the runs of them that the tables need.
+//! The networks of a study that are analysed, and the runs of them that the tables need.
 
 use super::cell::{Outcome, Shown};
 use super::subject::{Subject, everywhere};
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// The networks: some trained without leak, and for each time constant those trained with it.
 pub struct Subjects {
-    /// Networks trained without leak, by seed; of a single run, that run, however it was trained.
+    /// Networks trained without leak, by seed; for a single run, its network, whatever leak it was trained
+    /// with.
     pub reference: Vec<Subject>,
     /// Networks trained with leak, from most to least; each has a partner of its seed in `reference`.
     pub leaky: Vec<(Tau, Vec<Subject>)>,
@@ -23,9 +24,9 @@ pub struct Subjects {
     pub taus: Vec<Tau>,
     /// Clean, then each noise at one severity.
     pub stimuli: Vec<Stimulus>,
-    /// Times that each image is shown.
+    /// Number of times that each image is shown.
     pub presentations: u32,
-    /// What a reader must know.
+    /// Notes for all tables.
     pub notes: Vec<String>,
 }
 
@@ -51,7 +52,7 @@ impl Subjects {
         if without.is_empty() {
             return Err(MechanismError::NoBaseline.into());
         }
-        // Only pairs of the same seed compare.
+        // Only runs of the same seed are compared.
         let has = |runs: &[&RunRecord], seed: u64| runs.iter().any(|run| run.config.seed == seed);
         for (_, members) in &mut with {
             members.retain(|run| has(&without, run.config.seed));
@@ -84,8 +85,8 @@ impl Subjects {
         })
     }
 
-    /// A single run: what its one network allows. Its own time constant is switched on and off, or as many
-    /// steps as an image is shown for, if it was trained without leak.
+    /// The network of a single run. Its own time constant is switched on and off; if it was trained without
+    /// leak, a time constant equal to the number of time steps is used.
     pub fn of_run(run: &Path, options: &Options) -> Result<Self, AnalysisError> {
         let record = load(run)?;
         let trained = record.config.leak.as_uniform().unwrap_or(record.config.leak.tau);
@@ -93,25 +94,25 @@ impl Subjects {
         let taus = vec![if trained.leaks() { trained } else { steps }];
         let (stimuli, mut notes) = stimuli(&[&record], &record.config.noise);
         notes.push(format!(
-            "A single network, trained with tau {trained}: what training with leak does cannot be told, and \
-             there are no intervals over seeds."
+            "A single network, trained with tau {trained}: the effect of training with leak cannot be \
+             determined, and there are no intervals over seeds."
         ));
         let presentations = record.config.presentations as u32;
         let reference = vec![open(run, trained, &taus, options)?];
         Ok(Subjects { reference, leaky: Vec::new(), taus, stimuli, presentations, notes })
     }
 
-    /// Whether recordings are shown, and not encoded images.
+    /// Whether recordings are shown instead of encoded images.
     pub fn recorded(&self) -> bool {
         self.reference.iter().any(|subject| subject.presentation.recorded)
     }
 
-    /// The time constant of the most leak: that of the tables that are about one alone.
+    /// The time constant of the strongest leak, which is used for tables with a single time constant.
     pub fn most_leak(&self) -> Tau {
         self.taus[0]
     }
 
-    /// Networks of the same seed, trained without and with leak; of a single run the network itself, twice.
+    /// Networks of the same seed, trained without and with leak; for a single run, the network itself, twice.
     pub fn pairs(&self, tau: Tau) -> Vec<(&Subject, &Subject)> {
         let Some((_, leaky)) = self.leaky.iter().find(|(own, _)| *own == tau) else {
             return self.reference.iter().map(|subject| (subject, subject)).collect();
@@ -167,12 +168,12 @@ impl Subjects {
 
 fn open(run: &Path, trained: Tau, taus: &[Tau], options: &Options) -> Result<Subject, AnalysisError> {
     let mut analyst = Analyst::open(run, options)?;
-    // Many networks are open at once, and none is trained.
+    // Many networks are open at once, and none of them needs training images.
     analyst.dataset.train = Default::default();
     Subject::of_run(analyst, trained, taus)
 }
 
-/// Clean, and each noise at the severity at which the networks without leak have lost most nearly half of
+/// Clean, and each noise at the severity at which the loss of the reference networks is closest to half of
 /// their excess over chance.
 fn stimuli(without: &[&RunRecord], noises: &[NoiseKey]) -> (Vec<Stimulus>, Vec<String>) {
     let (mut stimuli, mut notes) = (vec![Stimulus::Clean], Vec::new());
@@ -190,8 +191,8 @@ fn stimuli(without: &[&RunRecord], noises: &[NoiseKey]) -> (Vec<Stimulus>, Vec<S
         let severity = accuracies.map_or_else(
             || {
                 notes.push(format!(
-                    "{noise}: accuracy against severity was not measured, so severity {SPECTRUM_SEVERITY} was \
-                     taken."
+                    "{noise}: accuracy against severity was not measured, so severity {SPECTRUM_SEVERITY} \
+                     was used."
                 ));
                 SPECTRUM_SEVERITY
             },
@@ -202,8 +203,8 @@ fn stimuli(without: &[&RunRecord], noises: &[NoiseKey]) -> (Vec<Stimulus>, Vec<S
     (stimuli, notes)
 }
 
-/// The severity from 1 up at which accuracy is nearest to half of its excess over chance; `accuracies` begin
-/// with the clean one. The lowest of equals.
+/// The severity, from 1 on, at which the remaining excess of accuracy over chance is nearest to half; the
+/// lowest of equals. `accuracies` begins with the clean one.
 fn half_lost(accuracies: &[f64], chance: f64) -> usize {
     let half = 0.5 * (accuracies[0] + chance);
     let distance = |severity: &usize| (accuracies[*severity] - half).abs();
@@ -227,10 +228,10 @@ impl Panel {
         Ok(Panel { outcomes })
     }
 
-    /// A run.
+    /// The outcome of a run.
     ///
     /// # Panics
-    /// If it is not one that was made.
+    /// If the run was not made.
     pub fn get(&self, subject: &Subject, leak: &Leak, stimulus: Stimulus) -> &Outcome {
         let key = (subject.trained, subject.seed, leak.clone(), stimulus);
         self.outcomes.get(&key).expect("every run that a table needs was made")

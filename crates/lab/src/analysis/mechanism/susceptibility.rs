@@ -10,11 +10,11 @@ use leaklab_engine::Tau;
 use leaklab_theory::{Drive, Integrator, Lif, ParameterError};
 use std::f64::consts::TAU as TURN;
 
-/// Halvings of the interval in which the drive is sought: enough for all digits.
+/// Number of bisections of the interval that contains the drive: enough for all digits.
 const HALVINGS: u32 = 60;
 
 /// Relative modulation of a neuron's rate over that of its mean input, at a frequency in cycles per step.
-/// Nothing where a layer does not fire or has no weights.
+/// `None` if a layer does not fire or has no weights.
 pub fn relative_gain(tau: Tau, rate: f64, jump: f64, frequency: f64) -> Option<f64> {
     if !(rate > 0.0 && jump > 0.0) {
         return None;
@@ -34,8 +34,8 @@ fn leaky(tau: Tau, rate: f64, jump: f64, frequency: f64) -> Result<f64, Paramete
     // Mean and noise in units of the time constant, for `mu = jump n tau`.
     let neuron = |mu: f64| Ok::<_, ParameterError>(Lif::new(Drive::new(mu, jump * mu / 2.0)?));
     let wanted = (rate * steps).ln();
-    // A leaky neuron needs more input than a perfect one, whose rate is `mu`, and never more than one time
-    // constant's worth of threshold on top, but for noise.
+    // A leaky neuron needs more input than a perfect integrator, whose rate is `mu`: without noise, at most
+    // one threshold per time constant more. The loop extends the interval if noise requires it.
     let (mut low, mut high) = (0.0, 1.0 + rate * steps);
     while neuron(high)?.log_rate() < wanted {
         (low, high) = (high, 2.0 * high);
@@ -70,7 +70,7 @@ mod tests {
         let (steps, rate, jump) = (30.0, 0.1, 0.3);
         let slow = relative_gain(tau(steps), rate, jump, 1e-9).unwrap();
         assert!(slow > 1.0, "{slow}");
-        // A very weak leak is none.
+        // A very weak leak has no effect.
         let weak = relative_gain(tau(1e6), rate, jump, 0.05).unwrap();
         let none = relative_gain(Tau::INFINITE, rate, jump, 0.05).unwrap();
         assert!((weak - none).abs() < 1e-3 * none, "{weak} {none}");

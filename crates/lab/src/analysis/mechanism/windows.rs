@@ -1,4 +1,5 @@
-//! Readouts without leak, and accuracy as time goes on: all from the recorded output signal.
+//! Readouts of networks run without leak in their hidden layers, and accuracy over time: both from the
+//! recorded output signal.
 
 use super::cell::Outcome;
 use super::layers::trained;
@@ -17,8 +18,8 @@ pub fn readouts(subjects: &Subjects, panel: &Panel) -> Rows<WindowRow> {
         format!(
             "Weights trained {} and run without leak in the hidden layers, read in different ways: tau X \
              (early steps count less), reversed X (late steps count less), steps A-B (the plain sum of these \
-             steps). The gain is relative to the plain sum of all steps. Intervals (95 %) count seeds and \
-             images.",
+             steps). The gain is relative to the plain sum of all steps. Intervals (95 %) include the \
+             variation over seeds and samples.",
             trained(subjects)
         ),
     );
@@ -56,10 +57,10 @@ pub fn readouts(subjects: &Subjects, panel: &Panel) -> Rows<WindowRow> {
 /// The table of accuracy over time.
 pub fn time(subjects: &Subjects, panel: &Panel) -> Rows<TimeRow> {
     let mut table = Rows::new(
-        "Accuracy as time goes on",
-        "Accuracy from the plain sum of the output signal over all steps up to one, and over each tenth of \
-         the steps alone, of networks trained and run with the same time constant in their hidden layers. \
-         Intervals (95 %) count seeds and images.",
+        "Accuracy over time",
+        "Accuracy from the plain sum of the output signal over all steps up to a given one, and over each \
+         tenth of the steps alone, of networks trained and run with the same time constant in their hidden \
+         layers. Intervals (95 %) include the variation over seeds and samples.",
     );
     let of_tau = |tau: Tau| subjects.leaky.iter().find(|(own, _)| *own == tau).map(|(_, members)| members);
     let of_reference = subjects.reference.first().map_or(Tau::INFINITE, |subject| subject.trained);

@@ -1,12 +1,14 @@
-//! NeuroBench's neuron operations: what the neurons themselves cost, beside their synapses.
+//! NeuroBench's neuron operations: the cost of the neurons themselves, in addition to that of their synapses.
 //!
-//! NeuroBench counts a neuron at a step where its membrane potential changes, and at the first step always,
-//! and takes [`OPERATIONS`] for such an update of a leaky neuron. A potential changes where a spike arrives,
-//! and, in a neuron with leak, at every step at which it is not zero. So leak can have a price that synaptic
-//! operations do not show: a neuron without leak rests between its inputs, a leaky one does not.
+//! NeuroBench counts an update of a neuron at every step at which its membrane potential changes, and always
+//! at the first step. An update of a leaky neuron counts as [`OPERATIONS`]. A potential changes when a spike
+//! arrives and, in a neuron with leak, at every step at which it is not zero. Leak can therefore have a cost
+//! that synaptic operations do not show: a neuron without leak is idle between its inputs, a leaky one is
+//! not.
 //!
-//! Spikes alone tell which potentials change: zero is left by an input and reached by firing. Potentials that
-//! stay equal because weighted inputs cancel exactly are counted as changed.
+//! Which potentials change follows from the spikes alone: an input moves a potential away from zero, and a
+//! spike resets it to zero. Potentials that stay equal because weighted inputs cancel exactly are counted as
+//! changed.
 
 use leaklab_engine::{Input, Layer, LayerKind, Network, Spikes, Trace};
 
@@ -48,12 +50,12 @@ pub fn dense(network: &Network, steps: usize) -> u64 {
     (neurons * steps) as u64
 }
 
-/// Whether anything in a pixel is not zero, `[pixel][step]`.
+/// Whether any input in a pixel is not zero, `[pixel][step]`.
 fn active(trace: &Trace, index: usize, layer: &Layer) -> Vec<bool> {
     let (pixels, steps) = (layer.input.pixels(), trace.steps());
     let any = |spikes: &Spikes, pixel: usize, step: usize| spikes.at(pixel, step).iter().any(|&w| w != 0);
     let of_spikes = |spikes: &Spikes| {
-        // The input of a fully connected layer is what a layer of pixels left, or one pixel.
+        // The input of a fully connected layer is the output of a layer of pixels, or one pixel.
         let sites = (0..spikes.pixels()).flat_map(|pixel| (0..steps).map(move |step| (pixel, step)));
         sites.map(|(pixel, step)| any(spikes, pixel, step)).collect()
     };

@@ -16,7 +16,7 @@ pub fn chain(graph: &Graph) -> Result<Vec<(&str, &Node)>, ExchangeError> {
         let mut next = graph.edges.iter().filter(|(from, _)| from == name);
         match (next.next(), next.next()) {
             (None, _) if matches!(node, Node::Output { .. }) => break,
-            (None, _) => return Err(unmapped(name, "nothing follows it, an Output node is expected".into())),
+            (None, _) => return Err(unmapped(name, "nothing follows it; an Output node is expected".into())),
             (Some((_, to)), None) => {
                 if graph.edges.iter().filter(|(_, target)| target == to).count() > 1 {
                     return Err(unmapped(to, "it has several inputs; LeakLab's networks are chains".into()));
@@ -29,7 +29,7 @@ pub fn chain(graph: &Graph) -> Result<Vec<(&str, &Node)>, ExchangeError> {
                         ));
                     }
                     Some((to, node)) => chain.push((to, node)),
-                    None => return refuse(format!("an edge leads to '{to}', and there is no such node")),
+                    None => return refuse(format!("an edge leads to '{to}', but there is no such node")),
                 }
             }
             _ => return Err(unmapped(name, "it has several outputs; LeakLab's networks are chains".into())),

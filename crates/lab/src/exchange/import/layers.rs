@@ -1,31 +1,31 @@
-//! The nodes of a chain, taken as LeakLab's layers: each kind of layer is read by one function.
+//! Reads the nodes of a chain as LeakLab's layers, each kind of layer by one function.
 
 use super::super::export::{POOL_FIRES, POOL_THRESHOLD};
 use super::super::nir::{Array, Node, Padding};
 use super::membrane::{LayerLeaks, Membrane};
 use super::{ExchangeError, ImportOptions, unmapped};
 
-/// Walks along a chain and gathers the network.
+/// Follows a chain and collects the parts of the network.
 pub struct Reader<'a> {
     options: &'a ImportOptions,
     chain: Vec<(&'a str, &'a Node)>,
     at: usize,
-    /// Shape of what the next node is given.
+    /// Shape of the input of the next node.
     shape: Vec<usize>,
     /// The network so far, in LeakLab's notation.
     pub notation: String,
     /// Its weights so far.
     pub weights: Vec<f32>,
-    /// What had to be changed, a sentence each.
+    /// What had to be changed, one sentence each.
     pub notes: Vec<String>,
-    /// Threshold of the first hidden layer, which all others are brought to.
+    /// Threshold of the first hidden layer; all others are scaled to it.
     pub v_th: Option<f64>,
-    /// Where it leaks.
+    /// Time constants of the layers so far.
     pub leak: LayerLeaks,
 }
 
 impl<'a> Reader<'a> {
-    /// Starts with the input node, which stands first in the chain.
+    /// Starts with the input node, which is the first in the chain.
     pub fn new(
         options: &'a ImportOptions,
         chain: Vec<(&'a str, &'a Node)>,
@@ -77,12 +77,12 @@ impl<'a> Reader<'a> {
             | Node::I { .. }
             | Node::Other(_) => {
                 let expected = "a Conv2d, Linear, Affine, pool or Flatten is expected";
-                Err(unmapped(name, format!("a {} where {expected}", node.kind())))
+                Err(unmapped(name, format!("it is a {} where {expected}", node.kind())))
             }
         }
     }
 
-    /// The next node; the output node again and again at the end.
+    /// The next node; at the end of the chain, always the output node.
     fn next(&mut self) -> (&'a str, &'a Node) {
         let node = self.chain[self.at.min(self.chain.len() - 1)];
         self.at += 1;
@@ -91,29 +91,30 @@ impl<'a> Reader<'a> {
 
     fn convolution(&mut self, name: &str, node: &Node) -> Result<(), ExchangeError> {
         let Node::Conv2d { input_shape, weight, stride, padding, dilation, groups, bias } = node else {
-            unreachable!("only convolutions are handed here")
+            unreachable!("only convolutions are passed here")
         };
         let shape = &self.shape;
         let &[_, height, width] = &shape[..] else {
-            let reason = format!("a Conv2d on data of shape {shape:?}; [C, H, W] is expected");
+            let reason = format!("its input has the shape {shape:?}; [C, H, W] is expected");
             return Err(unmapped(name, reason));
         };
         if input_shape.is_some_and(|given| given != [height, width]) {
-            let reason = format!("input_shape {input_shape:?} on data of shape {shape:?}");
+            let reason = format!("its input_shape is {input_shape:?}, but its input has the shape {shape:?}");
             return Err(unmapped(name, reason));
         }
         let same = *padding == Padding::Size([1, 1]) || *padding == Padding::Word("same".into());
         let plain = (*stride, *dilation, *groups) == ([1, 1], [1, 1], 1);
         if !matches!(weight.shape[..], [_, _, 3, 3]) || !plain || !same {
             let reason = format!(
-                "weight {:?}, stride {stride:?}, padding {padding:?}, dilation {dilation:?}, groups {groups}; \
-                 LeakLab's convolutions are 3x3, stride 1, padding 1, dilation 1, one group",
+                "it has weight {:?}, stride {stride:?}, padding {padding:?}, dilation {dilation:?}, groups \
+                 {groups}; LeakLab's convolutions are 3x3 with stride 1, padding 1, dilation 1 and one group",
                 weight.shape
             );
             return Err(unmapped(name, reason));
         }
         if weight.shape[1] != shape[0] {
-            return Err(unmapped(name, format!("weight {:?} on data of shape {shape:?}", weight.shape)));
+            let reason = format!("its weight is {:?}, but its input has the shape {shape:?}", weight.shape);
+            return Err(unmapped(name, reason));
         }
         no_bias(name, bias)?;
         self.shape = vec![weight.shape[0], height, width];
@@ -123,14 +124,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A matrix with its neuron; true if it is the output layer's.
+    /// A matrix with its neuron; true if it is the output layer.
     fn matrix(&mut self, name: &str, weight: &Array) -> Result<bool, ExchangeError> {
         let [out, inputs] = weight.shape[..] else {
-            return Err(unmapped(name, format!("weight {:?}; [out, in] is expected", weight.shape)));
+            return Err(unmapped(name, format!("its weight is {:?}; [out, in] is expected", weight.shape)));
         };
         if self.shape != [inputs] {
             let hint = if self.shape.len() > 1 { "; a Flatten node is expected before it" } else { "" };
-            let reason = format!("weight {:?} on data of shape {:?}{hint}", weight.shape, self.shape);
+            let (weight, shape) = (&weight.shape, &self.shape);
+            let reason = format!("its weight is {weight:?}, but its input has the shape {shape:?}{hint}");
             return Err(unmapped(name, reason));
         }
         self.shape = vec![out];
@@ -154,8 +156,8 @@ impl<'a> Reader<'a> {
         if geometry != ([2, 2], [2, 2], [0, 0]) || shape.len() != 3 {
             let (kernel, stride, padding) = geometry;
             let reason = format!(
-                "kernel {kernel:?}, stride {stride:?}, padding {padding:?} on data of shape {shape:?}; LeakLab pools \
-                 2x2 with stride 2 and no padding"
+                "it has kernel {kernel:?}, stride {stride:?}, padding {padding:?}, and its input has the \
+                 shape {shape:?}; LeakLab pools 2x2 with stride 2 and no padding"
             );
             return Err(unmapped(name, reason));
         }
@@ -165,7 +167,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Dimensions may be counted from the first or from the last, but without a batch.
+    /// Dimensions may be counted from the first or from the last, but without the batch dimension.
     fn flatten(
         &mut self,
         name: &str,
@@ -176,8 +178,8 @@ impl<'a> Reader<'a> {
         let whole = (start == 0 || start == -rank) && (end == -1 || end == rank - 1);
         if !(whole || rank == 1) || input_type.is_some_and(|given| given != self.shape) {
             let reason = format!(
-                "flattens dimensions {start} to {end} of {:?}; the whole of {:?}, without a batch dimension (0 to \
-                 -1), is expected",
+                "it flattens dimensions {start} to {end} of {:?}; all of {:?}, without a batch dimension \
+                 (0 to -1), are expected",
                 input_type.unwrap_or(&self.shape),
                 self.shape
             );
@@ -187,11 +189,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The spiking neuron after weights; what the weights must be multiplied by to share one threshold.
+    /// Reads the spiking neuron after weights. Returns the factor of the weights with which all layers have
+    /// the same threshold.
     fn spiking(&mut self, weights: &str) -> Result<f64, ExchangeError> {
         let (name, node) = self.next();
         if matches!(node, Node::Li { .. } | Node::I { .. } | Node::Output { .. }) {
-            let reason = format!("a {} after '{weights}', where a spiking neuron is expected", node.kind());
+            let reason =
+                format!("it is a {} after '{weights}', where a spiking neuron is expected", node.kind());
             return Err(unmapped(name, reason));
         }
         let found = Membrane::read(self.options, name, node, &self.shape)?;
@@ -200,14 +204,14 @@ impl<'a> Reader<'a> {
         Ok(found.gain * (v_th / found.threshold))
     }
 
-    /// The gain of the integrator after the last weights, or none if a spiking neuron follows them.
+    /// The gain of the integrator after the last weights; `None` if a spiking neuron follows them.
     fn integrating(&mut self, weights: &str) -> Result<Option<f64>, ExchangeError> {
         let (name, node) = self.chain[self.at.min(self.chain.len() - 1)];
         let last = self.at + 2 >= self.chain.len();
         match node {
             Node::Li { .. } | Node::I { .. } => {}
             Node::Output { .. } if self.options.integrate_output => {
-                self.notes.push(format!("an integrating output layer was put after node '{weights}'"));
+                self.notes.push(format!("an integrating output layer was added after node '{weights}'"));
                 return Ok(Some(1.0));
             }
             Node::Output { .. } => {
@@ -235,23 +239,24 @@ impl<'a> Reader<'a> {
         match self.next() {
             (_, Node::Output { .. }) => Ok(Some(found.gain)),
             (after, node) => {
-                let reason = format!("a {} after the integrating output '{name}'", node.kind());
+                let kind = node.kind();
+                let reason = format!("it is a {kind} after the integrating output '{name}', the last layer");
                 Err(unmapped(after, reason))
             }
         }
     }
 
-    /// The neuron after a pool, whose potential counts quarters of `full`. It must fire above three quarters
-    /// and at `full`, so every threshold between them means the same.
+    /// Reads the neuron after a pool, whose potential is a multiple of a quarter of `full`. It must fire at
+    /// `full` but not at three quarters of it, so every threshold between them is equivalent.
     fn pool_neuron(&mut self, pool: &str, full: f64) -> Result<(), ExchangeError> {
         let (name, node) = self.next();
         let (least, below) = (full * POOL_THRESHOLD, full * POOL_FIRES);
         let expected = format!(
-            "LeakLab's pools are neurons: an IF with a threshold from {least} to below {below} is expected after \
-             '{pool}'"
+            "LeakLab's pools are neurons: an IF with a threshold from {least} to below {below} is expected \
+             after '{pool}'"
         );
         if !matches!(node, Node::If { .. } | Node::Lif { .. }) {
-            return Err(unmapped(name, format!("a {}; {expected}", node.kind())));
+            return Err(unmapped(name, format!("it is a {}; {expected}", node.kind())));
         }
         let found = Membrane::read(self.options, name, node, &self.shape)?;
         let fires_alike = (found.gain * least..found.gain * below).contains(&found.threshold);

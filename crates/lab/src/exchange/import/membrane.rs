@@ -1,4 +1,4 @@
-//! What a neuron node means in LeakLab's terms: gain, time constant in steps, threshold.
+//! Converts a neuron node to LeakLab's constants: gain, time constant in steps, and threshold.
 
 use super::super::export::DT;
 use super::super::nir::{Array, Node};
@@ -8,7 +8,7 @@ use leaklab_engine::{Architecture, LayerKind, Leak, LeakError, Tau};
 
 /// A neuron. The threshold is infinite if it never fires.
 pub struct Membrane {
-    /// What a unit of input adds to the potential in a step.
+    /// Change of the potential in a step per unit of input.
     pub gain: f64,
     /// Time constant in steps.
     pub tau: f64,
@@ -53,13 +53,13 @@ impl Membrane {
             | Node::Pool2d { .. }
             | Node::Flatten { .. }
             | Node::Other(_) => {
-                return Err(unmapped(name, format!("a {} where a neuron is expected", node.kind())));
+                return Err(unmapped(name, format!("it is a {} where a neuron is expected", node.kind())));
             }
         })
     }
 }
 
-/// A neuron node that is being read.
+/// A neuron node to be read.
 struct Neuron<'a> {
     options: &'a ImportOptions,
     name: &'a str,
@@ -67,10 +67,10 @@ struct Neuron<'a> {
 }
 
 impl Neuron<'_> {
-    /// The one value that all neurons of the layer share.
+    /// The value that all neurons of the layer share.
     fn one(&self, field: &str, array: &Array) -> Result<f64, ExchangeError> {
         if array.shape != self.shape && array.values.len() != 1 {
-            let reason = format!("'{field}' has shape {:?}, the layer {:?}", array.shape, self.shape);
+            let reason = format!("'{field}' has shape {:?}, but the layer has {:?}", array.shape, self.shape);
             return Err(unmapped(self.name, reason));
         }
         array.uniform().ok_or_else(|| {
@@ -105,22 +105,22 @@ impl Neuron<'_> {
             r => Err(unmapped(
                 self.name,
                 format!(
-                    "r is {r}, and tools differ in what an {} adds to its potential in a step (r I, or r I dt); say \
-                     which r adds the input as it is with --if-r",
+                    "r is {r}, and tools differ in what an {} adds to its potential in a step (r I or \
+                     r I dt); give the r that means a gain of 1 with --if-r",
                     node.kind()
                 ),
             )),
         }
     }
 
-    /// Time constant in steps, and what a unit of input adds to the potential in a step, `r dt/tau`.
+    /// Time constant in steps, and the gain `r dt/tau`.
     fn leak(&self, tau: f64, r: f64) -> Result<(f64, f64), ExchangeError> {
         let dt = self.options.dt.unwrap_or(DT);
         let steps = steps(tau, dt).ok_or_else(|| {
-            unmapped(self.name, format!("tau is {tau}, which must be longer than the step, {dt} (--dt)"))
+            unmapped(self.name, format!("tau is {tau}; it must be longer than the step, {dt} (--dt)"))
         })?;
         let gain = r * dt / tau;
-        // tau and r are float32: their quotient is 1 within a few roundings.
+        // tau and r are float32, so a gain of 1 may be off by a few rounding errors.
         if (gain - 1.0).abs() < 1e-6 {
             return Ok((steps, 1.0));
         }
@@ -128,7 +128,8 @@ impl Neuron<'_> {
             return Err(unmapped(
                 self.name,
                 format!(
-                    "r dt/tau is {gain} for dt = {dt}; NIR does not say the length of a step: give it with --dt"
+                    "r dt/tau is {gain} for dt = {dt}; NIR does not state the length of a step: give it \
+                     with --dt"
                 ),
             ));
         }
@@ -136,18 +137,18 @@ impl Neuron<'_> {
     }
 }
 
-/// Time constants in steps, as the layers were read.
+/// Time constants of the layers, in steps.
 #[derive(Default)]
 pub struct LayerLeaks {
-    /// Those of the hidden layers, in order.
+    /// Time constants of the hidden layers, in order.
     pub hidden: Vec<f64>,
-    /// That of the output layer.
+    /// Time constant of the output layer.
     pub readout: Option<f64>,
 }
 
 impl LayerLeaks {
-    /// Where the network leaks: as the first hidden layer does, but for the layers and the readout that
-    /// differ from it.
+    /// The leak of the network: that of the first hidden layer, with separate values for the layers and the
+    /// readout that differ from it.
     pub fn of_network(&self, architecture: &Architecture) -> Result<Leak, LeakError> {
         let Some(&first) = self.hidden.first() else { return Ok(Leak::uniform(Tau::INFINITE)) };
         let mut leak = Leak::uniform(Tau::new(first)?);

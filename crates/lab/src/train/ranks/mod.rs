@@ -1,9 +1,9 @@
-//! The processes that train one run together: one alone, or a world of ranks.
+//! The processes that train one run together: a single one, or a world of ranks.
 //!
-//! Rank 0 is the training: it holds the lock, decides, watches and writes. The others do what it says
-//! ([`Order`]) and keep the same weights by doing the same arithmetic on the same gradients. All that the
-//! training needs of a world are the few operations of [`World`], so that another MPI binding would be one
-//! more file, and tests can run a world in threads.
+//! Rank 0 controls the training: it holds the lock, decides, reports and writes. The others follow its orders
+//! ([`Order`]) and have the same weights because they do the same arithmetic on the same gradients. Training
+//! needs only the few operations of [`World`], so another MPI binding would be one more file, and tests can
+//! run a world in threads.
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -14,18 +14,18 @@ use leaklab_engine::Place;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a training needs of the other processes. Every function is called by all of them, in the same order,
-/// from the thread that trains.
+/// Communication with the other processes. Every function is called by all of them, in the same order, from
+/// the thread that trains.
 pub trait World: Send + Sync {
-    /// Which process this is.
+    /// Rank of this process, and the number of ranks.
     fn place(&self) -> Place;
-    /// What rank 0 passes in.
+    /// Broadcast: returns on every rank what rank 0 passes in.
     fn broadcast(&self, bytes: Vec<u8>) -> Result<Vec<u8>, RankError>;
-    /// What each rank passes in.
-    fn all_gather(&self, letter: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError>;
-    /// A letter from each rank, each of which passes in a letter to each.
-    fn all_to_all(&self, letters: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError>;
-    /// Waits until all are here.
+    /// All-gather: returns on every rank the messages of all ranks.
+    fn all_gather(&self, message: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError>;
+    /// All-to-all: takes a message to each rank, and returns the message from each rank.
+    fn all_to_all(&self, messages: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError>;
+    /// Barrier: waits until all ranks have arrived.
     fn wait(&self) -> Result<(), RankError>;
     /// Ends all processes at once.
     fn abort(&self, code: i32) -> !;
@@ -37,26 +37,26 @@ pub enum RankError {
     /// The library reports an error.
     #[error("MPI: {0}")]
     Library(String),
-    /// The processes are not alike.
+    /// A process differs from rank 0.
     #[error("rank {rank} has {what} {found}, and rank 0 has {expected}; {remedy}")]
     Unlike {
         /// The rank that differs.
         rank: usize,
-        /// In what.
+        /// What differs.
         what: &'static str,
-        /// What it has.
+        /// Its value on this rank.
         found: String,
-        /// What rank 0 has.
+        /// Its value on rank 0.
         expected: String,
-        /// What would be right.
+        /// How to correct it.
         remedy: &'static str,
     },
-    /// A message is not one of ours.
+    /// A message between the processes cannot be read.
     #[error("a message between the processes cannot be read: {0}; all must run the same program")]
     Message(String),
 }
 
-/// Who trains.
+/// The processes that train.
 #[derive(Clone, Default)]
 pub enum Ranks {
     /// This process alone.
@@ -67,7 +67,7 @@ pub enum Ranks {
 }
 
 impl Ranks {
-    /// Which process this is, and of how many.
+    /// Rank of this process, and the number of ranks.
     pub fn place(&self) -> Place {
         match self {
             Ranks::Alone => Place { rank: 0, ranks: 1 },
@@ -75,7 +75,7 @@ impl Ranks {
         }
     }
 
-    /// Ends all processes at once, this one too.
+    /// Ends all processes at once, including this one.
     pub fn abort(&self, code: i32) -> ! {
         match self {
             Ranks::Alone => std::process::exit(code),
@@ -101,19 +101,20 @@ impl PartialEq for Ranks {
     }
 }
 
-/// How this process was started. Where MPI is in use, dropping it takes leave of the other processes, so it
-/// is held until the work is done, by the thread that trains.
+/// How this process was started. If MPI is in use, dropping it finalises MPI, so the thread that trains holds
+/// it until the work is done.
 pub struct Launch {
-    /// Who trains.
+    /// The processes that train.
     pub ranks: Ranks,
-    /// How many processes were started together; they train together only if the program was built with MPI.
+    /// Number of processes that were started together; they train together only if the program was built with
+    /// MPI.
     pub processes: usize,
     #[cfg(feature = "mpi")]
     _library: Option<mpi::Library>,
 }
 
 impl Launch {
-    /// Finds out, and makes the ranks that `mpirun` or `srun` started known to each other.
+    /// Determines how this process was started, and initialises MPI if `mpirun` or `srun` started several.
     pub fn find() -> Result<Self, RankError> {
         let processes = launched();
         #[cfg(feature = "mpi")]
@@ -131,16 +132,16 @@ impl Launch {
     }
 }
 
-/// How many processes were started together, by what Open MPI, MPICH, Intel MPI and Slurm's PMI tell each of
-/// them.
+/// Number of processes that were started together, from the environment variables of Open MPI, MPICH, Intel
+/// MPI and Slurm's PMI.
 fn launched() -> usize {
     let read = |name: &str| std::env::var(name).ok()?.trim().parse::<usize>().ok();
-    // Slurm says it to every program; only one that it started with PMIx is meant to talk to the others.
+    // Slurm sets it for every program, but only those started with PMIx are meant to communicate.
     let by_slurm = || std::env::var_os("PMIX_RANK").and_then(|_| read("SLURM_STEP_NUM_TASKS"));
     read("OMPI_COMM_WORLD_SIZE").or_else(|| read("PMI_SIZE")).or_else(by_slurm).unwrap_or(1)
 }
 
-/// What rank 0 tells the others to do next.
+/// An order of rank 0 to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Order {
     /// Train a batch, counted from 0, of an epoch, counted from 1.
@@ -152,11 +153,11 @@ pub(super) enum Order {
     },
     /// Show images to the network.
     Evaluate {
-        /// Which ones.
+        /// Which images.
         images: Images,
-        /// The first.
+        /// Index of the first one.
         from: usize,
-        /// How many.
+        /// Number of images.
         count: usize,
     },
     /// Leave: the training has ended, or is stopped.
@@ -172,7 +173,7 @@ pub(super) enum Images {
     Fitted,
 }
 
-/// A message of rank 0 to all.
+/// Broadcasts a message of rank 0, and returns it on every rank; the others pass `None`.
 pub(super) fn tell<T>(world: &dyn World, message: Option<&T>) -> Result<T, RankError>
 where
     T: serde::Serialize + serde::de::DeserializeOwned,
@@ -182,17 +183,18 @@ where
     serde_json::from_slice(&world.broadcast(bytes)?).map_err(unreadable)
 }
 
-/// Refuses processes that would not compute the same bits. `what` is text, the same for all.
+/// Refuses processes that would not compute bit-identical results: `text`, which describes `what`, must be
+/// the same on all ranks.
 pub(super) fn check_alike(
     world: &dyn World,
     what: &'static str,
     text: &str,
     remedy: &'static str,
 ) -> Result<(), RankError> {
-    let letter = text.bytes().map(u32::from).collect();
-    let texts = world.all_gather(letter)?;
+    let message = text.bytes().map(u32::from).collect();
+    let texts = world.all_gather(message)?;
     let text =
-        |letter: &Vec<u32>| -> String { letter.iter().map(|&byte| byte as u8).map(char::from).collect() };
+        |message: &Vec<u32>| -> String { message.iter().map(|&byte| byte as u8).map(char::from).collect() };
     match texts.iter().position(|other| *other != texts[0]) {
         None => Ok(()),
         Some(rank) => {
@@ -202,12 +204,12 @@ pub(super) fn check_alike(
     }
 }
 
-/// Whole numbers as a letter, low half first.
-pub(super) fn write_whole(numbers: &[u64], letter: &mut Vec<u32>) {
-    letter.extend(numbers.iter().flat_map(|&n| [n as u32, (n >> 32) as u32]));
+/// Appends whole numbers to a message, low half first.
+pub(super) fn write_whole(numbers: &[u64], message: &mut Vec<u32>) {
+    message.extend(numbers.iter().flat_map(|&n| [n as u32, (n >> 32) as u32]));
 }
 
-/// The whole numbers of a letter.
-pub(super) fn read_whole(letter: &[u32]) -> Vec<u64> {
-    letter.as_chunks::<2>().0.iter().map(|&[low, high]| u64::from(low) | u64::from(high) << 32).collect()
+/// The whole numbers of a message.
+pub(super) fn read_whole(message: &[u32]) -> Vec<u64> {
+    message.as_chunks::<2>().0.iter().map(|&[low, high]| u64::from(low) | u64::from(high) << 32).collect()
 }

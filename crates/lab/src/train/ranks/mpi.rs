@@ -1,17 +1,17 @@
 //! A world of MPI processes.
 //!
-//! By `ferrompi`, which needs a C compiler and an MPI library, and no libclang. Only the thread that trains
-//! calls MPI, which every library allows (`MPI_THREAD_FUNNELED`).
+//! It uses `ferrompi`, which needs a C compiler and an MPI library, but not libclang. Only the thread that
+//! trains calls MPI, which every library allows (`MPI_THREAD_FUNNELED`).
 
 use super::{RankError, World};
 use ferrompi::{Communicator, ThreadLevel};
 use leaklab_engine::Place;
 
-/// Bytes of one broadcast; MPI counts with 31 bits.
+/// Largest number of bytes of one broadcast: MPI counts with 31 bits.
 const MOST: usize = 1 << 30;
 
-/// MPI, from its beginning to its end. It stays with the thread that started it; when it is dropped, this
-/// process takes leave of the others.
+/// MPI, from initialisation to finalisation. It stays with the thread that started it; dropping it finalises
+/// MPI.
 pub(super) struct Library(ferrompi::Mpi);
 
 impl Library {
@@ -26,7 +26,7 @@ impl Library {
 }
 
 impl Drop for Library {
-    /// A process that leaves in the middle of its work must not wait for the others in MPI's farewell.
+    /// A process that panics in the middle of its work must not wait for the others in `MPI_Finalize`.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.world().abort(1);
@@ -42,21 +42,21 @@ fn error(error: ferrompi::Error) -> RankError {
 }
 
 impl Mpi {
-    /// Passes letters on in pairs: in each turn a process sends to one other and receives from one other.
-    /// Nothing is copied to be sent, and `own` stays here. `lengths` are those of the letters that come.
+    /// Exchanges messages in pairs: in each turn, a process sends to one other and receives from one other.
+    /// Messages are sent without a copy, and `own` stays here. `lengths` are those of the incoming messages.
     fn pass<'a>(
         &self,
         lengths: &[u64],
-        letter_to: impl Fn(usize) -> &'a [u32],
+        message_to: impl Fn(usize) -> &'a [u32],
         own: Vec<u32>,
     ) -> Result<Vec<Vec<u32>>, RankError> {
         let Place { rank, ranks } = self.place();
         let mut received = vec![Vec::new(); ranks];
         for turn in 1..ranks {
             let (to, from) = ((rank + turn) % ranks, (rank + ranks - turn) % ranks);
-            let mut letter = vec![0; lengths[from] as usize];
-            self.0.sendrecv(letter_to(to), to as i32, 0, &mut letter, from as i32, 0).map_err(error)?;
-            received[from] = letter;
+            let mut message = vec![0; lengths[from] as usize];
+            self.0.sendrecv(message_to(to), to as i32, 0, &mut message, from as i32, 0).map_err(error)?;
+            received[from] = message;
         }
         received[rank] = own;
         Ok(received)
@@ -78,20 +78,20 @@ impl World for Mpi {
         Ok(bytes)
     }
 
-    fn all_gather(&self, letter: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError> {
+    fn all_gather(&self, message: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError> {
         let mut lengths = vec![0u64; self.place().ranks];
-        self.0.allgather(&[letter.len() as u64], &mut lengths).map_err(error)?;
-        let mut letters = self.pass(&lengths, |_| &letter, Vec::new())?;
-        letters[self.place().rank] = letter;
-        Ok(letters)
+        self.0.allgather(&[message.len() as u64], &mut lengths).map_err(error)?;
+        let mut messages = self.pass(&lengths, |_| &message, Vec::new())?;
+        messages[self.place().rank] = message;
+        Ok(messages)
     }
 
-    fn all_to_all(&self, mut letters: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
-        let sent: Vec<u64> = letters.iter().map(|letter| letter.len() as u64).collect();
+    fn all_to_all(&self, mut messages: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
+        let sent: Vec<u64> = messages.iter().map(|message| message.len() as u64).collect();
         let mut lengths = vec![0; sent.len()];
         self.0.alltoall(&sent, &mut lengths).map_err(error)?;
-        let own = std::mem::take(&mut letters[self.place().rank]);
-        self.pass(&lengths, |rank| &letters[rank], own)
+        let own = std::mem::take(&mut messages[self.place().rank]);
+        self.pass(&lengths, |rank| &messages[rank], own)
     }
 
     fn wait(&self) -> Result<(), RankError> {

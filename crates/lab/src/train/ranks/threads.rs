@@ -1,5 +1,5 @@
-//! A world whose ranks are threads of one process, for tests: what holds for it holds for MPI, if MPI
-//! delivers what it is given.
+//! A world whose ranks are threads of one process, for tests. What holds for it also holds for MPI, provided
+//! that MPI delivers messages unchanged.
 
 use super::{RankError, Ranks, World};
 use leaklab_engine::Place;
@@ -12,24 +12,24 @@ struct Thread {
 
 struct Table {
     barrier: Barrier,
-    /// What each rank laid down.
-    letters: Mutex<Vec<Vec<Vec<u32>>>>,
+    /// The messages of each rank.
+    messages: Mutex<Vec<Vec<Vec<u32>>>>,
 }
 
-/// A world of so many ranks.
+/// A world of `ranks` ranks.
 pub(in crate::train) fn world(ranks: usize) -> Vec<Ranks> {
-    let letters = Mutex::new(vec![Vec::new(); ranks]);
-    let table = Arc::new(Table { barrier: Barrier::new(ranks), letters });
+    let messages = Mutex::new(vec![Vec::new(); ranks]);
+    let table = Arc::new(Table { barrier: Barrier::new(ranks), messages });
     let rank = |rank| Thread { place: Place { rank, ranks }, table: table.clone() };
     (0..ranks).map(|i| Ranks::World(Arc::new(rank(i)))).collect()
 }
 
 impl Thread {
-    /// Lays letters down, and reads what all have laid down.
-    fn pass<R>(&self, letters: Vec<Vec<u32>>, read: impl FnOnce(&[Vec<Vec<u32>>]) -> R) -> R {
-        self.table.letters.lock().unwrap()[self.place.rank] = letters;
+    /// Publishes this rank's messages, and reads those of all ranks.
+    fn pass<R>(&self, messages: Vec<Vec<u32>>, read: impl FnOnce(&[Vec<Vec<u32>>]) -> R) -> R {
+        self.table.messages.lock().unwrap()[self.place.rank] = messages;
         self.table.barrier.wait();
-        let result = read(&self.table.letters.lock().unwrap());
+        let result = read(&self.table.messages.lock().unwrap());
         self.table.barrier.wait();
         result
     }
@@ -41,16 +41,16 @@ impl World for Thread {
     }
 
     fn broadcast(&self, bytes: Vec<u8>) -> Result<Vec<u8>, RankError> {
-        let letter = bytes.into_iter().map(u32::from).collect();
-        Ok(self.pass(vec![letter], |all| all[0][0].iter().map(|&byte| byte as u8).collect()))
+        let message = bytes.into_iter().map(u32::from).collect();
+        Ok(self.pass(vec![message], |all| all[0][0].iter().map(|&byte| byte as u8).collect()))
     }
 
-    fn all_gather(&self, letter: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError> {
-        Ok(self.pass(vec![letter], |all| all.iter().map(|own| own[0].clone()).collect()))
+    fn all_gather(&self, message: Vec<u32>) -> Result<Vec<Vec<u32>>, RankError> {
+        Ok(self.pass(vec![message], |all| all.iter().map(|own| own[0].clone()).collect()))
     }
 
-    fn all_to_all(&self, letters: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
-        Ok(self.pass(letters, |all| all.iter().map(|own| own[self.place.rank].clone()).collect()))
+    fn all_to_all(&self, messages: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>, RankError> {
+        Ok(self.pass(messages, |all| all.iter().map(|own| own[self.place.rank].clone()).collect()))
     }
 
     fn wait(&self) -> Result<(), RankError> {

@@ -1,4 +1,4 @@
-//! Advice: the most robust way to run the study's networks, chosen from what was measured.
+//! Advice: the most robust of the measured ways to run the study's networks.
 
 use crate::html::Html;
 use crate::study::chart;
@@ -18,7 +18,7 @@ fn readout(readout: Readout) -> String {
     }
 }
 
-/// Percentages of an interval.
+/// An interval in brackets; empty if there is none.
 fn interval(low: Option<f64>, high: Option<f64>, show: impl Fn(f64) -> String) -> String {
     low.zip(high).map_or_else(String::new, |(low, high)| format!("[{}, {}]", show(low), show(high)))
 }
@@ -46,7 +46,7 @@ fn row(row: &AdviceRow) -> Html {
     )
 }
 
-/// A noise and its severity for an example of the command: one that the study tests.
+/// A noise and its severity for the example command: one that the study tests.
 fn example(study: &Study, rows: &[AdviceRow]) -> (String, usize) {
     let noisy = rows.iter().find_map(|row| match row.stimulus {
         Stimulus::Noisy(noise, severity) => Some((noise.to_string(), severity)),
@@ -56,7 +56,7 @@ fn example(study: &Study, rows: &[AdviceRow]) -> (String, usize) {
     noisy.unwrap_or((any.to_owned(), 5))
 }
 
-/// The table of advice; nothing where the study did not ask why.
+/// The table of advice; empty if the study did not measure where robustness comes from.
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
@@ -65,8 +65,8 @@ pub fn table(study: &Study) -> Html {
         "{}<div class=\"scroll\"><table class=\"stack tall\"><thead><tr><th>Under</th><th>Trained with</th>\
          <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
          <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
-         <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>With a budget of \
-         operations, for any noise and severity: <code>leaklab advise STUDY --noise {} --severity {} \
+         <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>For a limited number \
+         of operations, and for any noise and severity: <code>leaklab advise STUDY --noise {} --severity {} \
          --synops-budget 200000</code>.</p></div>\n",
         &[
             &chart::table_heading("The most robust way to run these networks"),

@@ -22,7 +22,7 @@ impl Run {
         }
     }
 
-    /// As the transform of the figure writes it.
+    /// The key that the figure's transform computes.
     fn key(self) -> String {
         format!("{}|{}", self.hidden, Readout::Leaky(self.readout))
     }
@@ -47,7 +47,7 @@ fn runs(taus: &[Tau]) -> Vec<Run> {
     std::iter::once(Run { hidden: none, readout: none }).chain(leaky).collect()
 }
 
-/// The map, one panel for each kind of input.
+/// The map, one panel for each stimulus.
 pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
     use CellRow as R;
     let mut taus = chart::distinct(table.rows.iter().flat_map(|row| [row.trained, row.hidden]));
@@ -89,7 +89,7 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
                 "tooltip": [
                     hint(R::trained, "trained with τ", ""), hint(R::hidden, "hidden layers run with τ", ""),
                     hint(R::readout, "readout", ""), hint(R::accuracy, "accuracy", ".1%"),
-                    hint("change", "against no leak at all", "+.1%"), hint(R::low, "interval from", ".1%"),
+                    hint("change", "compared with no leak", "+.1%"), hint(R::low, "interval from", ".1%"),
                     hint(R::high, "to", ".1%"), hint(R::synops, "synaptic operations", ".3~s"),
                     hint(R::seeds, "seeds", "d")
                 ],
@@ -128,9 +128,9 @@ pub fn figure(table: &Rows<CellRow>) -> Option<Figure> {
     if panels.is_empty() {
         return None;
     }
-    let text = "Accuracy of weights trained with one leak (columns) and run with another (rows). Blue is better \
-                than the network trained and run without leak, red is worse; all panels have one scale. An \
-                empty cell was not measured.";
+    let text = "Accuracy of weights trained with one leak (columns) and run with another (rows). Blue is \
+                better than the network trained and run without leak, red is worse; all panels share one \
+                scale. An empty cell was not measured.";
     let title = "Trained with one leak, run with another";
     Some(Figure::new("why-cells", title, caption(text, table), &data, panels).with_columns(2))
 }

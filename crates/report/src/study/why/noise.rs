@@ -1,7 +1,7 @@
-//! Filtering, looked at directly: the gain against the colour of the noise, and how each layer follows a
+//! Filtering, measured directly: the gain against the colour of the noise, and how each layer follows a
 //! modulated input.
 
-use super::{caption, points, taus, told};
+use super::{caption, gain_hints, points, taus};
 use crate::figure::{Figure, Item, Panel, Series};
 use crate::study::chart::{self, hint, number_with};
 use leaklab_record::Rows;
@@ -31,8 +31,9 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
     let ends = data.rows.iter().flat_map(|row| [Some(row.gain), row.low, row.high]).flatten();
     let scale = chart::common_scale(ends);
     let panels = taus.into_iter().map(|tau| {
-        let mut tooltip = vec![chart::who("leak"), hint(R::colour, "colour", ""), hint(R::sigma, "sigma", ".3~g")];
-        tooltip.extend(told(R::gain, R::low, R::high, R::seeds));
+        let sigma = hint(R::sigma, "sigma", ".3~g");
+        let mut tooltip = vec![chart::who("leak"), hint(R::colour, "colour", ""), sigma];
+        tooltip.extend(gain_hints(R::gain, R::low, R::high, R::seeds));
         let (fields, axis) = ([R::gain, R::low, R::high], chart::points_axis());
         let name = "gain in accuracy (percentage points)";
         let layer = points("y", fields, name, (&axis, &scale), tooltip.into());
@@ -40,7 +41,8 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
             "transform": [chart::equal(R::tau, &tau.to_string())],
             "encoding": {
                 "x": {
-                    "field": R::colour, "type": "nominal", "sort": colours, "title": "colour of the noise (correlation time in steps)",
+                    "field": R::colour, "type": "nominal", "sort": colours,
+                    "title": "colour of the noise (correlation time in steps)",
                     "axis": { "labelAngle": 0, "labelOverlap": true }
                 },
                 "xOffset": { "field": R::place, "type": "nominal", "sort": series.values() },
@@ -51,9 +53,9 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
         Panel::new(&format!("τ = {tau}"), spec).with_height(220)
     });
     let panels = panels.collect();
-    let text = "Equally hard Gaussian noises of different colour. A filter in the hidden layers should help most against fast \
-                noise (blue, white) and not at all against frozen noise. The control has no leak anywhere; its readout \
-                skips the first 20 % of steps. Bars are 95 % intervals.";
+    let text = "Equally hard Gaussian noises of different colours. A filter in the hidden layers should help \
+                most against fast noise (blue, white) and not at all against frozen noise. The control has \
+                no leak anywhere; its readout skips the first 20 % of steps. Bars are 95 % intervals.";
     Figure::new(
         "why-colours",
         "The gain against the colour of the noise",
@@ -65,7 +67,7 @@ pub fn colours(table: &Rows<ColourRow>) -> Figure {
     .with_columns(2)
 }
 
-/// How the rate of each layer follows a modulated input, with the theory of one neuron beside it.
+/// How the rate of each layer follows a modulated input, compared with the theory of one neuron.
 pub fn response(table: &Rows<ResponseRow>) -> Figure {
     use ResponseRow as R;
     let series = taus(R::hidden, table.rows.iter().map(|row| row.hidden));
@@ -115,9 +117,10 @@ pub fn response(table: &Rows<ResponseRow>) -> Figure {
         Panel::new(layer, spec).with_height(190)
     });
     let panels = panels.collect();
-    let text = "How well the rate of a layer follows an input whose spike probability goes up and down at one \
-                frequency. With gain 1 the rate follows in full; a low-pass filter would fall to the right. \
-                Points are measured, bars their 95 % intervals. Dashed lines are the theory of one neuron.";
+    let text = "How well the rate of a layer follows an input whose spike probability oscillates at one \
+                frequency. With gain 1 the rate follows completely; the gain of a low-pass filter would fall \
+                to the right. Points are measurements, bars are their 95 % intervals. Dashed lines are the \
+                theory of one neuron.";
     let title = "Do the layers filter? Gain against frequency";
     Figure::new("why-response", title, caption(text, table), table, panels).with_series(series)
 }

@@ -1,17 +1,17 @@
-//! What leak gains and what it costs, split by the place where it acts, and leak layer by layer.
+//! The gain from leak and its cost, split by the place where leak acts, and leak layer by layer.
 
-use super::{caption, points, stimuli, taus, title, told};
+use super::{caption, gain_hints, points, stimuli, taus, title};
 use crate::figure::{Figure, Panel, Series};
 use crate::study::chart::{self, hint};
 use leaklab_record::tables::{LayerLeakRow, PriceRow, SplitRow};
 use leaklab_record::{LayerChoice, PriceMeasure, Rows, Stimulus};
 use serde_json::{Value, json};
 
-/// Parts in the order of their rows, with their words.
+/// Parts in the order of their rows, with their labels.
 const PARTS: [(&str, &str); 4] =
     [("total", "total"), ("readout", "readout"), ("hidden", "hidden layers"), ("training", "training")];
 
-/// A panel with one row per part; colours and offsets within a row are the time constants.
+/// A panel with one row per part. Time constants have different colours and offsets within a row.
 fn rows_of_parts(
     stimulus: Stimulus,
     transform: Vec<Value>,
@@ -44,7 +44,7 @@ pub fn gain(table: &Rows<SplitRow>) -> Figure {
     let scale = chart::common_scale(ends);
     let panels = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter().map(|stimulus| {
         let mut tooltip = vec![chart::who("leak"), hint(R::part, "part", "")];
-        tooltip.extend(told(R::mean, R::low, R::high, R::seeds));
+        tooltip.extend(gain_hints(R::mean, R::low, R::high, R::seeds));
         let axis = chart::points_axis();
         let fields = [R::mean, R::low, R::high];
         let name = "gain in accuracy (percentage points)";
@@ -53,8 +53,8 @@ pub fn gain(table: &Rows<SplitRow>) -> Figure {
         rows_of_parts(stimulus, transform, R::part, &series, layer)
     });
     let panels = panels.collect();
-    let text = "What leak gains in accuracy: the total, and the share of each place where it acts. The three \
-                shares add up to the total. Bars are 95 % intervals. All panels have one scale.";
+    let text = "The gain in accuracy from leak: the total, and the part from each place where leak acts. The \
+                three parts add up to the total. Bars are 95 % intervals. All panels share one scale.";
     Figure::new("why-split", "The gain, split by where leak acts", caption(text, table), table, panels)
         .with_series(series)
         .with_columns(2)
@@ -63,7 +63,7 @@ pub fn gain(table: &Rows<SplitRow>) -> Figure {
 /// The price, in synaptic operations.
 pub fn price(table: &Rows<PriceRow>) -> Figure {
     use PriceRow as R;
-    // The readout costs nothing.
+    // Only synaptic operations are drawn, not the spike rate.
     let data = chart::only(table, |row| row.measure == PriceMeasure::Synops);
     let series = taus(R::tau, data.rows.iter().map(|row| row.tau));
     let shares = data
@@ -96,9 +96,9 @@ pub fn price(table: &Rows<PriceRow>) -> Figure {
         rows_of_parts(stimulus, transform, R::part, &series, layer)
     });
     let panels = panels.collect();
-    let text = "What leak costs in synaptic operations per image, relative to the network trained and run \
-                without leak, split in the same way. The readout adds none. Bars are 95 % intervals. All panels \
-                have one scale.";
+    let text = "The cost of leak in synaptic operations per image, relative to the network trained and run \
+                without leak, split in the same way. The readout adds none. Bars are 95 % intervals. All \
+                panels share one scale.";
     Figure::new("why-price", "The price, split by where leak acts", caption(text, table), &data, panels)
         .with_series(series)
         .with_columns(2)
@@ -114,14 +114,17 @@ pub fn layers(table: &Rows<LayerLeakRow>) -> Figure {
     let noisy = stimuli(table.rows.iter().map(|row| row.stimulus)).into_iter();
     let panels = noisy.filter(|stimulus| *stimulus != Stimulus::Clean).map(|stimulus| {
         let mut tooltip = vec![chart::who("leak"), hint(R::layer, "layer", "")];
-        tooltip.extend(told(R::gain, R::low, R::high, R::seeds));
+        tooltip.extend(gain_hints(R::gain, R::low, R::high, R::seeds));
         let (fields, axis) = ([R::gain, R::low, R::high], chart::points_axis());
         let name = "gain in accuracy (percentage points)";
         let layer = points("y", fields, name, (&axis, &scale), tooltip.into());
         let spec = json!({
             "transform": [chart::equal(R::stimulus, &stimulus.to_string()), chart::equal(R::choice, "only")],
             "encoding": {
-                "x": { "field": R::layer, "type": "nominal", "sort": null, "title": null, "axis": { "labelAngle": 0 } },
+                "x": {
+                    "field": R::layer, "type": "nominal", "sort": null, "title": null,
+                    "axis": { "labelAngle": 0 }
+                },
                 "xOffset": { "field": R::tau, "type": "nominal", "sort": series.values() },
                 "color": series.colour()
             },
@@ -130,8 +133,8 @@ pub fn layers(table: &Rows<LayerLeakRow>) -> Figure {
         Panel::new(&title(stimulus), spec).with_height(190)
     });
     let panels = panels.collect();
-    let text = "Weights trained without leak, run with leak in one hidden layer and nowhere else. Bars are 95 % \
-         intervals. All panels have one scale.";
+    let text = "Weights trained without leak are run with leak in one hidden layer and nowhere else. Bars \
+                are 95 % intervals. All panels share one scale.";
     Figure::new("why-layers", "Leak in one hidden layer alone", caption(text, table), table, panels)
         .with_series(series)
         .with_columns(2)

@@ -1,4 +1,4 @@
-//! Accuracy as time goes on.
+//! Accuracy by the number of steps read.
 
 use super::{caption, stimuli, taus, title};
 use crate::figure::{Figure, Panel};
@@ -7,7 +7,7 @@ use leaklab_record::tables::TimeRow;
 use leaklab_record::{Rows, TimeWindow};
 use serde_json::json;
 
-/// Accuracy from the steps up to a moment.
+/// Accuracy from the first steps, up to each step.
 pub fn figure(table: &Rows<TimeRow>) -> Figure {
     use TimeRow as R;
     let data = chart::only(table, |row| row.window == TimeWindow::UpTo);
@@ -31,8 +31,8 @@ pub fn figure(table: &Rows<TimeRow>) -> Figure {
         Panel::new(&title(stimulus), spec).with_height(190)
     });
     let panels = panels.collect();
-    let text = "Accuracy if the network is read after so many steps, from the sum of the output signal without \
-                leak in the readout.";
+    let text = "Accuracy if the network is read after this number of steps, from the sum of the output \
+                signal, without leak in the readout.";
     Figure::new("why-time", "Accuracy by the number of steps read", caption(text, table), &data, panels)
         .with_series(series)
         .with_columns(2)

@@ -1,5 +1,5 @@
-//! Every kernel against the dense twin in many small random cases; and what does not depend on the twin:
-//! threads, bad samples.
+//! Compares every kernel with the dense reference implementation in many small random cases. Other tests
+//! check that results do not depend on threads, and that invalid samples are refused.
 
 mod dense;
 
@@ -24,8 +24,8 @@ const NETWORKS: [&str; 13] = [
 ];
 
 #[test]
-fn networks_agree_with_the_dense_twin() {
-    let scratch = Scratch::default(); // one for all: the next case finds it dirty
+fn networks_agree_with_the_dense_reference_implementation() {
+    let scratch = Scratch::default(); // shared by all cases, so that each finds used buffers
     for number in 0..65 {
         let mut draw = Draw::new(number);
         let case = Case {
@@ -44,7 +44,8 @@ fn networks_agree_with_the_dense_twin() {
     }
 }
 
-/// Ten training steps on 1, 2 and 3 threads, packed anew or in place: the same bits.
+/// Ten training steps have bit-identical results on 1, 2 and 3 threads, and with weights that
+/// are packed in place or into a new copy.
 #[test]
 fn results_do_not_depend_on_threads() {
     let architecture = Architecture::parse("2x9x9-20C3-17C3-2P-40FC-5o").unwrap();
@@ -88,7 +89,7 @@ fn results_do_not_depend_on_threads() {
     };
     let one = train(1, false);
     assert_ne!(one.0, start.weights);
-    assert!(one == train(1, true), "packed in place differs from packed anew");
+    assert!(one == train(1, true), "packing in place differs from packing a new copy");
     assert!(one == train(2, true), "2 threads differ from 1");
     assert!(one == train(3, true), "3 threads differ from 1");
 }
@@ -124,7 +125,7 @@ fn bad_samples_are_named() {
     assert!(packed.update(&network).unwrap_err().to_string().contains("'fc2'"));
 }
 
-/// Lists keep where they start in 32 bits: a network that could fill longer ones is refused, not run wrongly.
+/// The starts of lists are stored in 32 bits, so samples whose lists could become longer are refused.
 #[test]
 fn samples_too_long_for_a_network_are_refused() {
     let packed = |notation: &str| {
@@ -132,8 +133,8 @@ fn samples_too_long_for_a_network_are_refused() {
         let network = Network::new(architecture, Leak::uniform(Tau::new(20.0).unwrap()), 1.0).unwrap();
         Packed::new(&network, Isa::best()).unwrap()
     };
-    // Four images of 65,535 neurons; a row of 65,535 pixels with three taps of 128 channels and up to four to
-    // pad.
+    // The limits are four images of 65,535 neurons, a row of 65,535 pixels with three taps of 128 channels
+    // and up to four entries of padding, and an image of 255x255 pixels with 128 channels.
     let most = u32::MAX as usize;
     assert_eq!(packed("1x1x1-65535FC-1o").most_steps(), (most / (4 * 65_535), "fc2"));
     assert_eq!(packed("1x1x65535-128C3-1C3-1o").most_steps(), (most / (65_535 * (3 * 128 + 4)), "conv2"));
@@ -151,7 +152,7 @@ fn samples_too_long_for_a_network_are_refused() {
     assert!(message.contains("at most 16384"), "{message}");
 }
 
-/// An input's fields are public: one that contradicts itself is an error and nothing worse.
+/// The fields of an input are public, so it can be inconsistent. It must then be refused with an error.
 #[test]
 fn inputs_that_contradict_themselves_are_refused() {
     let architecture = Architecture::parse("4x3x3-5C3-2o").unwrap();
@@ -167,6 +168,6 @@ fn inputs_that_contradict_themselves_are_refused() {
         Input::Ternary { shape, spikes: Spikes::new(8, 2, 8) },
         Input::Real { shape, steps: 2, values: vec![0.0; 71] },
     ] {
-        assert!(run(input).unwrap_err().to_string().contains("not of its own shape"));
+        assert!(run(input).unwrap_err().to_string().contains("does not match the shape of the input"));
     }
 }

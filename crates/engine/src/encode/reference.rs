@@ -1,4 +1,5 @@
-//! The encoder in plain sentences, one neuron and step at a time: what [`super::encode`] is tested against.
+//! Reference implementation of the encoder in plain code, one neuron and step at a time. The
+//! tests compare [`super::encode`] with it.
 
 use super::recording::hot;
 use super::{BEFORE_FIRST, Encoder, Encoding, salt_and_pepper_value, stuck_value};
@@ -6,7 +7,7 @@ use crate::noise::{Colour, Noise, NoiseSetting, Scenario};
 use crate::philox::{Purpose, Stream};
 use crate::spikes::{Input, Shape};
 
-/// The same input as [`super::encode`] gives, slowly.
+/// Computes the same input as [`super::encode`], slowly.
 pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch: u32, sample: u32) -> Input {
     let steps = encoding.time_steps;
     let mut values = vec![0.0; steps * shape.neurons()];
@@ -18,10 +19,11 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
         let (step, neuron) = ((at / shape.neurons()) as u32, (at % shape.neurons()) as u32);
         let pixel = neuron % shape.pixels() as u32;
         let mut x = image[neuron as usize];
-        // What is added to the neuron's value or to its spike, whether the spike is lost, and how many steps
-        // late it is.
+        // The number added to the neuron's value or to its spike, whether the spike is lost, and the
+        // number of steps by which it is delayed.
         let (mut xi, mut lost, mut late) = (None, false, 0.0);
-        // The spike that replaces a missing one, or any, and whether the sign is wrong.
+        // A false spike where there is none, a spike that replaces whatever there
+        // is, and whether the sign is flipped.
         let (mut false_spike, mut always, mut flipped) = (0.0, None, false);
         if let Some(s) = setting {
             match s.noise() {
@@ -74,7 +76,8 @@ pub fn encode(image: &[f32], shape: Shape, encoding: &Encoding, seed: u64, epoch
     if real { Input::Real { shape, steps, values } } else { Input::from_values(shape, steps, &values) }
 }
 
-/// Gaussian noise of any colour at one step, from its definition: the normals of all steps up to it.
+/// Gaussian noise of any colour at one step, computed from its definition with the
+/// standard normals of all steps up to this one.
 fn gaussian(setting: NoiseSetting, noise: Stream, step: u32, neuron: u32) -> f32 {
     let (sigma, n) = (setting.level(), |step: u32| noise.normal(step, neuron));
     match setting.colour() {
@@ -91,8 +94,8 @@ fn gaussian(setting: NoiseSetting, noise: Stream, step: u32, neuron: u32) -> f32
     }
 }
 
-/// The noise itself that Gaussian noise of any colour adds to one neuron, step by step: for tests of its
-/// statistics.
+/// The values that Gaussian noise of any colour adds to one neuron, step by
+/// step. Tests of its statistics use them.
 pub fn gaussian_train(
     setting: NoiseSetting,
     steps: usize,

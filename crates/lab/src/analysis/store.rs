@@ -1,8 +1,8 @@
-//! Measurements that are kept on disk so that an interrupted analysis goes on where it stopped.
+//! Measurements that are stored on disk, so that an interrupted analysis continues where it stopped.
 //!
-//! A file holds a fingerprint of all that the measurement depends on and a digest of what it says. Anything
-//! else in its place (another version's, other weights', half a file, one whose content does not have its own
-//! digest) counts as not made.
+//! A file contains a fingerprint of everything that the measurement depends on, and a digest of its content.
+//! Any other file in its place (of another version or other weights, truncated, or with a digest that does
+//! not match) is ignored, and the measurement is made again.
 
 use leaklab_record::{RecordError, atomic, file};
 use serde::de::DeserializeOwned;
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 
 #[derive(Serialize, Deserialize)]
-struct Kept<T> {
+struct Stored<T> {
     format: u32,
     fingerprint: String,
     digest: String,
     content: T,
 }
 
-/// What was kept at a path, if it still stands.
+/// The measurement stored at a path, if it is still valid.
 pub(super) fn read<T: Serialize + DeserializeOwned>(
     path: &Path,
     format: u32,
@@ -27,18 +27,18 @@ pub(super) fn read<T: Serialize + DeserializeOwned>(
     parse(&file::read_to_string(path).ok()?, format, fingerprint)
 }
 
-/// The same of a file's text.
+/// The same, from the text of a file.
 pub(super) fn parse<T: Serialize + DeserializeOwned>(
     text: &str,
     format: u32,
     fingerprint: &str,
 ) -> Option<T> {
-    let kept: Kept<T> = serde_json::from_str(text).ok()?;
-    let same = kept.format == format && kept.fingerprint == fingerprint;
-    (same && kept.digest == digest(&kept.content)).then_some(kept.content)
+    let stored: Stored<T> = serde_json::from_str(text).ok()?;
+    let same = stored.format == format && stored.fingerprint == fingerprint;
+    (same && stored.digest == digest(&stored.content)).then_some(stored.content)
 }
 
-/// Keeps a measurement; its folder is made.
+/// Stores a measurement and creates its folder.
 pub(super) fn write<T: Serialize>(
     path: &Path,
     format: u32,
@@ -51,13 +51,13 @@ pub(super) fn write<T: Serialize>(
     atomic::write(path, text.as_bytes()).map_err(RecordError::io(path, "cannot be written"))
 }
 
-/// The text of a file that keeps a measurement.
+/// The text of the file of a measurement.
 pub(super) fn text<T: Serialize>(format: u32, fingerprint: String, content: &T) -> String {
-    let kept = Kept { format, fingerprint, digest: digest(content), content };
-    serde_json::to_string(&kept).expect("a measurement of finite numbers has a JSON form")
+    let stored = Stored { format, fingerprint, digest: digest(content), content };
+    serde_json::to_string(&stored).expect("a measurement of finite numbers has a JSON form")
 }
 
-/// SHA-256 of what a measurement says.
+/// SHA-256 of a measurement.
 fn digest<T: Serialize>(content: &T) -> String {
     let text = serde_json::to_string(content).expect("a measurement of finite numbers has a JSON form");
     hexadecimal(Sha256::new().chain_update(text))
