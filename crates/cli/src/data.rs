@@ -1,9 +1,9 @@
 //! `leaklab data`.
 
-use crate::{Outcome, usage};
+use crate::{Outcome, flags, usage};
 use indicatif::{ProgressBar, ProgressStyle};
 use leaklab_engine::encode::{Encoder, Encoding};
-use leaklab_engine::noise::{Noise, NoiseError, NoiseSetting, Scenario, Severities};
+use leaklab_engine::noise::Severities;
 use leaklab_lab::data::fetch::{self, Event};
 use leaklab_lab::data::{
     Binning, DATASETS, DataError, Info, Normalisation, Normaliser, Presentation, Recordings, Source,
@@ -65,14 +65,8 @@ struct Show {
     /// The PNG file to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    #[arg(help = format!("Noise: {}", Noise::names()), long, value_name = "KIND", requires = "severity")]
-    noise: Option<String>,
-    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
-    #[arg(long, requires = "noise")]
-    scenario: Option<String>,
-    /// Severity of the noise, from 0 (clean) to 8.
-    #[arg(long, requires = "noise")]
-    severity: Option<usize>,
+    #[command(flatten)]
+    noise: flags::NoiseFlags,
     /// Time steps.
     #[arg(long, default_value_t = 100, value_name = "STEPS", value_parser = clap::value_parser!(u16).range(1..))]
     time_steps: u16,
@@ -313,17 +307,6 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
     }
 }
 
-/// The noise given by the flags.
-fn noise(arguments: &Show) -> Result<Option<NoiseSetting>, NoiseError> {
-    let Some(name) = &arguments.noise else { return Ok(None) };
-    let noise: Noise = name.parse()?;
-    let scenario = match &arguments.scenario {
-        Some(name) => name.parse()?,
-        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
-    };
-    Severities::default().setting(noise, scenario, arguments.severity.unwrap_or(0))
-}
-
 fn show(arguments: &Show) -> Outcome {
     let events = find(&arguments.name)?.has_events();
     let of_images = arguments.encoder.is_some() || arguments.normalise.is_some();
@@ -337,7 +320,12 @@ fn show(arguments: &Show) -> Outcome {
     let normalisation = arguments.normalise.as_deref().unwrap_or("per-image");
     let normalisation: Normalisation = normalisation.parse().map_err(|error: DataError| usage(error))?;
     let encoding = Encoding { encoder, ..Encoding::clean(arguments.time_steps.into()) };
-    let noise = noise(arguments).map_err(usage)?;
+    let noise = match arguments.noise.named().map_err(usage)? {
+        Some((noise, scenario, severity)) => {
+            Severities::default().setting(noise, scenario, severity).map_err(usage)?
+        }
+        None => None,
+    };
     let binning = Binning {
         time_steps: arguments.time_steps.into(),
         step_us: arguments.step_us,

@@ -2,7 +2,6 @@
 
 use crate::images::Images;
 use crate::{Outcome, flags, usage};
-use leaklab_engine::noise::{Noise, NoiseError, Scenario};
 use leaklab_engine::{Isa, Network, Packed};
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::exchange::quantise::{self, WeightBits};
@@ -16,14 +15,8 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// The run's folder.
     run: PathBuf,
-    #[arg(help = format!("Noise in the input: {}", Noise::names()), long, requires = "severity")]
-    noise: Option<String>,
-    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
-    #[arg(long, requires = "noise")]
-    scenario: Option<String>,
-    /// Severity of the noise, from 0 (clean) to 8.
-    #[arg(long, requires = "noise")]
-    severity: Option<usize>,
+    #[command(flatten)]
+    noise: flags::NoiseFlags,
     /// Use the weights of the epoch with the highest test accuracy instead of the last ones.
     #[arg(long)]
     best: bool,
@@ -64,10 +57,9 @@ pub fn run(arguments: Arguments) -> Outcome {
     if !arguments.train {
         run.config.test_limit = limit.or(run.config.test_limit);
     }
-    let named = named_noise(&arguments).map_err(usage)?;
+    let named = arguments.noise.named().map_err(usage)?;
     let noise = match named {
-        Some((noise, scenario)) => {
-            let severity = arguments.severity.unwrap_or(0);
+        Some((noise, scenario, severity)) => {
             run.config.severities.setting(noise, scenario, severity).map_err(usage)?
         }
         None => None,
@@ -101,15 +93,21 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
     };
     let evaluation = rounding.as_ref().map_or(&exact, |(_, rounded)| rounded);
+    let level = noise.map(|setting| setting.level());
     let stimulus = match (named, noise) {
-        (Some((noise, scenario)), Some(setting)) => {
-            format!("{noise}/{scenario}/{} (level {})", arguments.severity.unwrap_or(0), setting.level())
-        }
+        (Some((noise, scenario, severity)), Some(_)) => format!("{noise}/{scenario}/{severity}"),
         _ => "clean".to_owned(),
     };
+    // Where images are held out, they take the place of the test images.
+    let which = match (arguments.train, run.config.validation > 0.0) {
+        (true, _) => "train",
+        (false, true) => "validation",
+        (false, false) => "test",
+    };
     if arguments.json {
-        let name = stimulus.split(' ').next().unwrap_or_default();
-        let mut object = evaluation.object(run.position.epoch, name);
+        let mut object = evaluation.object(run.position.epoch, &stimulus);
+        object["level"] = level.into();
+        object["split"] = which.into();
         object["run"] = arguments.run.display().to_string().into();
         object["tau"] = run.network.leak().to_string().into();
         object["trained_tau"] = run.trained_leak.as_ref().unwrap_or(run.network.leak()).to_string().into();
@@ -122,23 +120,13 @@ pub fn run(arguments: Arguments) -> Outcome {
         object["machine"] = serde_json::json!(Machine::here(isa));
         println!("{object}");
     } else {
-        print(&run, evaluation, &stimulus);
+        let level = level.map_or(String::new(), |level| format!(" (level {level})"));
+        print(&run, evaluation, which, &format!("{stimulus}{level}"));
         if let Some((bits, rounded)) = &rounding {
             println!("{}", rounding_words(*bits, &exact, rounded));
         }
     }
     Ok(())
-}
-
-/// The noise given by the flags, in its first scenario if none is given.
-fn named_noise(arguments: &Arguments) -> Result<Option<(Noise, Scenario)>, NoiseError> {
-    let Some(noise) = &arguments.noise else { return Ok(None) };
-    let noise: Noise = noise.parse()?;
-    let scenario = match &arguments.scenario {
-        Some(scenario) => scenario.parse()?,
-        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
-    };
-    Ok(Some((noise, scenario)))
 }
 
 /// The effect of rounded weights in words.
@@ -164,14 +152,14 @@ fn rounding_words(bits: WeightBits, exact: &Evaluation, rounded: &Evaluation) ->
     )
 }
 
-fn print(run: &TrainedRun, evaluation: &Evaluation, stimulus: &str) {
+fn print(run: &TrainedRun, evaluation: &Evaluation, split: &str, stimulus: &str) {
     let interval = evaluation.interval();
     println!("{} after epoch {}, {stimulus}", run.folder.path().display(), run.position.epoch);
     if let Some(trained) = &run.trained_leak {
         println!("trained with tau {trained}, run with tau {}", run.network.leak());
     }
     println!(
-        "accuracy    {:.2} % ({:.2} to {:.2} %, 95 % Wilson interval; {} of {} images)",
+        "accuracy    {:.2} % ({:.2} to {:.2} %, 95 % Wilson interval; {} of {} {split} images)",
         100.0 * evaluation.accuracy(),
         100.0 * interval.low,
         100.0 * interval.high,

@@ -1,5 +1,6 @@
 //! Flags that several subcommands share. A wrong value is refused with one sentence.
 
+use leaklab_engine::noise::{Noise, NoiseError, Scenario};
 use leaklab_engine::{LeakChange, LeakError, Tau};
 use leaklab_lab::train::MOST_THREADS;
 
@@ -18,6 +19,13 @@ pub fn tau(text: &str) -> Result<Tau, String> {
     text.parse().map_err(|_| "a number of steps (1/64 or more) or inf is expected".to_owned())
 }
 
+/// The time constant of a layer, as text.
+pub fn layer_tau(text: &str) -> Result<String, String> {
+    let (layer, steps) =
+        text.split_once('=').ok_or("a layer and its time constant are expected, such as conv1=5")?;
+    tau(steps).map(|_| format!("{}={steps}", layer.trim()))
+}
+
 /// A leak other than that of training, for subcommands that run trained weights.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LeakFlags {
@@ -25,7 +33,7 @@ pub struct LeakFlags {
     #[arg(long, value_name = "STEPS", value_parser = tau, allow_negative_numbers = true)]
     tau: Option<Tau>,
     /// Run hidden layers with their own time constants, such as conv1=5,fc1=inf.
-    #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',')]
+    #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',', value_parser = layer_tau)]
     layer_tau: Vec<String>,
     /// Run the output layer with this time constant.
     #[arg(long, value_name = "STEPS", value_parser = tau, allow_negative_numbers = true)]
@@ -38,6 +46,32 @@ impl LeakFlags {
         let mut change = LeakChange { tau: self.tau, readout_tau: self.readout_tau, ..LeakChange::default() };
         self.layer_tau.iter().try_for_each(|layer| change.set_layer(layer))?;
         Ok(change)
+    }
+}
+
+/// A noise at a severity.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NoiseFlags {
+    #[arg(
+        help = format!("Noise in the input: {}; or with its scenario, such as gaussian/pixel", Noise::names()),
+        long,
+        requires = "severity"
+    )]
+    noise: Option<String>,
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
+    #[arg(long, requires = "noise")]
+    scenario: Option<String>,
+    /// Severity of the noise, from 0 (clean) to 8.
+    #[arg(long, requires = "noise")]
+    severity: Option<usize>,
+}
+
+impl NoiseFlags {
+    /// The noise, its scenario (the first that it has, if none is given) and its severity.
+    pub fn named(&self) -> Result<Option<(Noise, Scenario, usize)>, NoiseError> {
+        let Some(text) = &self.noise else { return Ok(None) };
+        let (noise, scenario) = Noise::named(text, self.scenario.as_deref())?;
+        Ok(Some((noise, scenario, self.severity.unwrap_or(0))))
     }
 }
 

@@ -2,8 +2,13 @@
 //! immediately. A termination signal does the same. `SIGUSR1` and `SIGUSR2`, with which batch systems
 //! announce that a job's time is nearly over, request a stop too, however often they arrive.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A signal that follows the first one within this time is the same Ctrl-C: a program that started this one may
+/// pass it on, although the terminal has already sent it to both.
+const SAME: Duration = Duration::from_millis(500);
 
 /// Whether the user or a batch system has asked to stop.
 #[derive(Debug, Clone)]
@@ -20,11 +25,16 @@ impl Interrupt {
     pub fn listen(doing: &'static str) -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let asked = flag.clone();
+        let first = OnceLock::<Instant>::new();
         let _ = ctrlc::set_handler(move || {
             if asked.swap(true, Ordering::SeqCst) {
+                if first.get_or_init(Instant::now).elapsed() < SAME {
+                    return;
+                }
                 eprintln!("\nleaklab: exited immediately; what was on disk is safe");
                 std::process::exit(1);
             }
+            first.get_or_init(Instant::now);
             eprintln!("\nleaklab: {doing}; press Ctrl-C again to exit immediately");
         });
         let by_system = Arc::new(AtomicBool::new(false));

@@ -40,12 +40,14 @@ pub struct Progress {
     style: Style,
     bar: Option<ProgressBar>,
     printed: Instant,
+    /// What the images of the evaluation are called.
+    split: &'static str,
 }
 
 impl Progress {
     /// Progress before the first event.
     pub fn new(style: Style) -> Self {
-        Progress { style, bar: None, printed: Instant::now() }
+        Progress { style, bar: None, printed: Instant::now(), split: "test" }
     }
 
     /// Shows an event.
@@ -55,14 +57,16 @@ impl Progress {
             return;
         }
         match event {
-            Event::Started { images, test_images, epochs, epoch, batch, threads, .. } => {
+            Event::Started { images, test_images, validation, epochs, epoch, batch, threads, .. } => {
+                self.split = if *validation { "validation" } else { "test" };
                 let from = match (epoch, batch) {
                     (0, 0) => String::new(),
                     (_, 0) => format!(", continued after epoch {epoch}"),
                     _ => format!(", continued in epoch {} after batch {batch}", epoch + 1),
                 };
                 self.line(&format!(
-                    "{images} training and {test_images} test images, {epochs} epochs, {threads} threads{from}"
+                    "{images} training and {test_images} {} images, {epochs} epochs, {threads} threads{from}",
+                    self.split
                 ));
             }
             Event::Notice(text) => self.warn(text),
@@ -72,14 +76,14 @@ impl Progress {
             Event::Batch(batch) => self.batch(batch),
             Event::Evaluated { done, total } => {
                 if let Some(bar) = &self.bar {
-                    bar.set_message(format!("testing {done}/{total}"));
+                    bar.set_message(format!("{} images: {done}/{total}", self.split));
                 }
             }
             Event::Epoch(epoch) => {
                 if let Some(bar) = self.bar.take() {
                     bar.finish_and_clear();
                 }
-                self.line(&epoch_line(epoch));
+                self.line(&epoch_line(epoch, self.split));
             }
             Event::Checkpoint { .. } => {}
         }
@@ -118,10 +122,12 @@ impl Progress {
 
     fn show_json(&mut self, event: &Event) {
         let value = match event {
-            Event::Started { images, test_images, batches, epochs, epoch, batch, threads } => json!({
-                "event": "started", "images": images, "test_images": test_images, "batches": batches,
-                "epochs": epochs, "epoch": epoch, "batch": batch, "threads": threads,
-            }),
+            Event::Started { images, test_images, validation, batches, epochs, epoch, batch, threads } => {
+                json!({
+                    "event": "started", "images": images, "test_images": test_images,
+                    "validation": validation, "batches": batches, "epochs": epochs, "epoch": epoch, "batch": batch, "threads": threads,
+                })
+            }
             Event::Notice(text) => json!({"event": "notice", "message": text}),
             Event::Health(notice) => json!({"event": "health", "notice": notice}),
             Event::Epoch(epoch) => json!({"event": "epoch", "metrics": epoch}),
@@ -157,11 +163,11 @@ impl Progress {
 }
 
 /// An epoch in one line.
-fn epoch_line(epoch: &Epoch) -> String {
+fn epoch_line(epoch: &Epoch, split: &str) -> String {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.3}"));
     let percent = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{:.2} %", 100.0 * x));
     format!(
-        "epoch {:>3}: train {} sse {}, test {} sse {}, spikes {}, {:.1} s, {:.1} images/s",
+        "epoch {:>3}: train {} sse {}, {split} {} sse {}, spikes {}, {:.1} s, {:.1} images/s",
         epoch.epoch,
         percent(Some(epoch.train_accuracy)),
         number(epoch.train_sse),

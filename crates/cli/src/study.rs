@@ -282,6 +282,13 @@ fn words_of(arguments: &Arguments, study: &str) -> Vec<String> {
     words
 }
 
+/// Numbers that conditions may differ in, such as `10 epochs` or `2 to 3 epochs`.
+fn range(numbers: impl Iterator<Item = u64> + Clone, noun: &str) -> String {
+    let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
+    let plural = if most == 1 { "" } else { "s" };
+    if least == most { format!("{most} {noun}{plural}") } else { format!("{least} to {most} {noun}{plural}") }
+}
+
 fn print_plan(plan: &Plan, folder: &StudyFolder) {
     let config = &plan.config;
     let base = &config.base;
@@ -295,14 +302,14 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         config.conditions.iter().map(|condition| condition.name.as_str()).collect::<Vec<_>>().join(", "),
         seeds.join(", ")
     );
+    let conditions = || config.conditions.iter().map(|condition| &condition.run);
     println!(
-        "  each    {} epoch{} of {} images of {}, {} test images, {} time steps",
-        base.epochs,
-        if base.epochs == 1 { "" } else { "s" },
+        "  each    {} of {} images of {}, {} test images, {}",
+        range(conditions().map(|run| run.epochs), "epoch"),
         plan.train_images,
         base.dataset,
         plan.test_images,
-        base.time_steps
+        range(conditions().map(|run| run.time_steps as u64), "time step")
     );
     println!("  network {}", base.network);
     if trained + begun > 0 {
@@ -325,6 +332,15 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
              larger batch it can use more",
             base.batch,
             plan.most_threads()
+        );
+    }
+    if !plan.omitted.is_empty() {
+        println!(
+            "  other   the folder also contains {} {} of other conditions or seeds, which {} not compared: {}",
+            plan.omitted.len(),
+            if plan.omitted.len() == 1 { "run" } else { "runs" },
+            if plan.omitted.len() == 1 { "is" } else { "are" },
+            plan.omitted.join(", ")
         );
     }
     println!("  disk    about {} MB in {}", (plan.bytes / 1_000_000).max(1), folder.path().display());

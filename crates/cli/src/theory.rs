@@ -53,15 +53,10 @@ struct CurveArguments {
     neuron: neuron::NeuronArguments,
     /// Angular frequencies in units of 1/tau: a list 0.1,1,10 or START:STOP:N, evenly spaced, or
     /// START:STOP:N:log
-    #[arg(
-        long,
-        value_name = "LIST|RANGE",
-        required_unless_present = "physical",
-        conflicts_with = "physical"
-    )]
+    #[arg(long, value_name = "LIST|RANGE", conflicts_with = "physical")]
     omega: Option<String>,
     /// Frequencies in hertz, written as for --omega; requires --physical
-    #[arg(long, value_name = "LIST|RANGE", required_unless_present = "omega", requires = "physical")]
+    #[arg(long, value_name = "LIST|RANGE", requires = "physical")]
     frequency: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -132,9 +127,10 @@ impl CurveArguments {
         match (&self.omega, &self.frequency) {
             (Some(text), _) => frequencies::parse("--omega", text),
             (None, Some(text)) => frequencies::parse("--frequency", text),
-            (None, None) => {
-                Err(crate::usage("give the frequencies: --omega, or --frequency with --physical"))
+            (None, None) if self.neuron.is_physical() => {
+                Err(crate::usage("give the frequencies in hertz, such as --frequency 1,10,100"))
             }
+            (None, None) => Err(crate::usage("give the frequencies, such as --omega 0.01:100:200:log")),
         }
     }
 }

@@ -23,7 +23,13 @@ pub struct Arguments {
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
     tau: Option<Tau>,
     /// Time constants of single hidden layers, such as conv1=5,fc1=inf.
-    #[arg(long, value_name = "LAYER=STEPS", value_delimiter = ',', conflicts_with = "resume")]
+    #[arg(
+        long,
+        value_name = "LAYER=STEPS",
+        value_delimiter = ',',
+        value_parser = flags::layer_tau,
+        conflicts_with = "resume"
+    )]
     layer_tau: Vec<String>,
     /// Time constant of the output layer, if it differs.
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]

@@ -26,6 +26,7 @@ fn every_subcommand_says_what_is_wrong() {
     fs::create_dir(here.join("empty")).unwrap();
     fs::write(here.join("unclosed.toml"), "tau = [30\n").unwrap();
     fs::write(here.join("negative.toml"), "dataset = \"digits\"\ntau = -3\n").unwrap();
+    fs::write(here.join("no-dataset.toml"), "tau = [30, inf]\n").unwrap();
     fs::write(here.join("bytes.toml"), [0xff, 0xfe]).unwrap();
     fs::write(here.join("random.nir"), [7; 1000]).unwrap();
     for (line, code, words) in [
@@ -52,7 +53,10 @@ fn every_subcommand_says_what_is_wrong() {
         ("study cifar10 --dry-run", 1, "run `leaklab data fetch cifar10`, or name the folder"),
         ("report empty", 1, "neither a study nor a run"),
         ("report nowhere", 1, "nowhere: neither a study nor a run"),
-        ("train", 2, "dataset is missing: add --dataset digits"),
+        ("train", 2, "dataset is missing: set it in the file, or with --set dataset=digits"),
+        ("study no-dataset.toml", 2, "dataset is missing: set it in the file, or with --set dataset=digits"),
+        ("train --dataset digits --layer-tau conv1", 2, "conv1=5"),
+        ("evaluate empty --noise gaussian/pixel --severity 3", 1, "not a run folder"),
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
         ("train --dataset digits --tau abc", 2, "a number of steps (1/64 or more) or inf is expected"),
         ("train --dataset digits --tau 30 --set network=8x8-10o", 2, "network = \"8x8-10o\": token 2 '10o'"),
@@ -67,8 +71,20 @@ fn every_subcommand_says_what_is_wrong() {
         ("data fetch nosuch", 2, "'nosuch' is not one of digits, "),
         ("data verify cifar10", 1, "leaklab data fetch cifar10"),
         ("data show digits --out sheet.png --noise pink --severity 3", 2, "'pink' is not one of gaussian, "),
+        (
+            "data show digits --out sheet.png --noise gaussian/pixel --scenario channel --severity 3",
+            2,
+            "noise 'gaussian/pixel' and scenario 'channel' contradict each other",
+        ),
         ("theory coherence --mu 0.8 --d -1 --omega 1", 2, "it must be a finite number above 0"),
         ("theory coherence --mu 0.8 --d 1 --omega 5:1:10", 2, "the range is empty"),
+        ("theory coherence --mu 0.8 --d 1", 2, "give the frequencies, such as --omega"),
+        (
+            "theory coherence --physical R=1e8,C=2e-10,I=3e-10,D_I=1e-23,V=0.02",
+            2,
+            "in hertz, such as --frequency",
+        ),
+        ("theory figure --out figure.png", 2, "figure.png: the figure is a page"),
         ("theory figure --out nowhere/figure.html", 1, "the page cannot be written"),
         ("network foo", 2, "the first token must be the input"),
         ("export empty --nir net.nir", 1, "not a run folder"),

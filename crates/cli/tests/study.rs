@@ -144,6 +144,13 @@ fn a_program_gets_one_object() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("the whole study"), "{}", text(&refused.stderr));
     assert_eq!(fs::read(out.join("compare/claims.csv")).unwrap(), tables);
+    // Runs that a continued study would no longer compare are named.
+    assert_eq!(object(&["--dry-run"])["omitted_runs"], serde_json::json!([]));
+    let fewer = object(&["--dry-run", "--tau", "30"]);
+    assert_eq!(fewer["omitted_runs"], serde_json::json!(["tau-inf_seed-1", "tau-inf_seed-2"]));
+    let plan = output(&["study", &file, "--out", &out_text, "--dry-run", "--tau", "30"]);
+    let expected = "contains 2 runs of other conditions or seeds, which are not compared: tau-inf_seed-1, tau";
+    assert!(text(&plan.stdout).contains(expected), "{}", text(&plan.stdout));
     // The data sets may be moved while a study is stopped.
     assert_eq!(object(&["--dry-run", "--data-dir", "elsewhere"])["runs"][3]["epochs"], 3);
 }

@@ -126,6 +126,9 @@ pub enum NoiseError {
         /// Its only scenario.
         only: Scenario,
     },
+    /// The scenario is given twice, and differs.
+    #[error("noise '{0}' and scenario '{1}' contradict each other")]
+    TwoScenarios(String, String),
     /// No colour has this name.
     #[error("colour '{0}' is not one of white, frozen, blue or a correlation time in steps above 0")]
     UnknownColour(String),
@@ -191,6 +194,22 @@ impl Noise {
     /// The names of all kinds, for messages and help.
     pub fn names() -> String {
         Noise::ALL.map(Noise::name).join(", ")
+    }
+
+    /// A noise and its scenario by name: `gaussian` and `pixel`, or `gaussian/pixel`. If no scenario is given,
+    /// it is the noise's first.
+    pub fn named(noise: &str, scenario: Option<&str>) -> Result<(Noise, Scenario), NoiseError> {
+        let (name, within) =
+            noise.split_once('/').map_or((noise, None), |(name, within)| (name, Some(within)));
+        let kind: Noise = name.parse()?;
+        let scenario = match (within, scenario) {
+            (Some(within), Some(scenario)) if within != scenario => {
+                return Err(NoiseError::TwoScenarios(noise.to_owned(), scenario.to_owned()));
+            }
+            (Some(name), _) | (None, Some(name)) => name.parse()?,
+            (None, None) => kind.scenarios().next().unwrap_or(Scenario::Pixel),
+        };
+        Ok((kind, scenario))
     }
 
     /// Its scenarios.
@@ -414,6 +433,18 @@ impl Severities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noise_is_named_with_or_without_its_scenario() {
+        let pixel = Ok((Noise::Impulse, Scenario::Pixel));
+        assert_eq!(Noise::named("impulse", None), pixel);
+        assert_eq!(Noise::named("impulse", Some("pixel")), pixel);
+        assert_eq!(Noise::named("impulse/pixel", None), pixel);
+        assert_eq!(Noise::named("impulse/pixel", Some("pixel")), pixel);
+        assert_eq!(Noise::named("jitter", None), Ok((Noise::Jitter, Scenario::Channel)));
+        assert!(matches!(Noise::named("impulse/pixel", Some("channel")), Err(NoiseError::TwoScenarios(..))));
+        assert!(matches!(Noise::named("impulse/", None), Err(NoiseError::UnknownScenario(_))));
+    }
 
     #[test]
     fn the_table_is_complete_and_rises() {

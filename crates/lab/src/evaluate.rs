@@ -45,11 +45,11 @@ impl Evaluation {
     }
 
     /// The evaluation as JSON, for `--json` and for Python's dict.
-    pub fn object(&self, epoch: u64, condition: &str) -> serde_json::Value {
+    pub fn object(&self, epoch: u64, stimulus: &str) -> serde_json::Value {
         let interval = self.interval();
         serde_json::json!({
             "epoch": epoch,
-            "condition": condition,
+            "stimulus": stimulus,
             "images": self.images,
             "correct": self.correct,
             "accuracy": self.accuracy(),

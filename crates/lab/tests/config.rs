@@ -132,6 +132,10 @@ fn wrong_conditions_are_refused_with_their_line() {
     };
     for (text, words) in [
         ("[[condition]]\nname = \"a\"\n", ["line 3", "tau"]),
+        (
+            "[[condition]]\nname = \"a\"\ntau = 3\n[[condition]]\nname = \"A\"\ntau = 4\n",
+            ["'a' and 'A'", "not only in case"],
+        ),
         ("[[condition]]\ntau = 30\ndropuot = 0.5\n", ["line 4", "did you mean `dropout`"]),
         ("[[condition]]\ntau = 30\nnetwork = \"1x8x8-10o\"\n", ["line 4", "share it"]),
         (

@@ -32,14 +32,5 @@ pub fn named_noise(noise: Option<&str>, scenario: Option<&str>) -> PyResult<Opti
             Some(_) => Err(fault("a scenario was given without a noise; name the noise with noise=")),
         };
     };
-    if let Some((noise, scenario)) = noise.split_once('/') {
-        let words = format!("noise=\"{noise}\", scenario=\"{scenario}\"");
-        return Err(fault(format!("the noise and its scenario are separate arguments: {words}")));
-    }
-    let noise: Noise = noise.parse().map_err(fault)?;
-    let scenario = match scenario {
-        Some(scenario) => scenario.parse().map_err(fault)?,
-        None => noise.scenarios().next().unwrap_or(Scenario::Pixel),
-    };
-    Ok(Some((noise, scenario)))
+    Noise::named(noise, scenario).map(Some).map_err(fault)
 }

@@ -100,6 +100,10 @@ pub fn study<'py>(
         return Err(error);
     }
     let (outcome, page) = outcome?;
+    if !plan.omitted.is_empty() {
+        let names = plan.omitted.join(", ");
+        warn(py, &format!("{}: runs of other conditions or seeds are not compared: {names}", out.display()))?;
+    }
     for (text, runs) in &reports.notices {
         warn(py, &format!("{}: {text}", runs.join(", ")))?;
     }

@@ -79,7 +79,7 @@ def test_a_run_of_own_recordings(tmp_path):
     result = leaklab.train(settings, tmp_path / "run")
     assert result["outcome"] == "finished"
     assert leaklab.evaluate(tmp_path / "run")["images"] == 20
-    assert "background/channel/3" == leaklab.evaluate(tmp_path / "run", noise="background", severity=3)["condition"]
+    assert "background/channel/3" == leaklab.evaluate(tmp_path / "run", noise="background", severity=3)["stimulus"]
     with pytest.raises(leaklab.LeakLabError, match="acts on what is encoded"):
         leaklab.evaluate(tmp_path / "run", noise="gaussian", severity=3)
     assert set(leaklab.analyse(tmp_path / "run", "all")) >= {"robustness", "example_image"}

@@ -176,9 +176,9 @@ def test_a_network_is_evaluated_on_anything(tmp_path):
     spikes = leaklab.encode(made.test_images, 30, 1, samples=made.test_samples)
     assert leaklab.evaluate(net, spikes, made.test_labels)["correct"] == run["correct"]
     noisy = leaklab.evaluate(net, made, time_steps=30, noise="deletion", level=1.0)
-    assert noisy["condition"] == "deletion/channel at 1" and noisy["spike_rate"] == 0
+    assert noisy["stimulus"] == "deletion/channel at 1" and noisy["spike_rate"] == 0
     own = leaklab.evaluate(tmp_path / "run", made.test_images, made.test_labels, noise="gaussian", severity=2)
-    assert own["condition"] == "gaussian/pixel/2"
+    assert own["stimulus"] == "gaussian/pixel/2"
 
 
 def test_a_run_normalises_by_its_own_training_images(tmp_path):

@@ -91,7 +91,7 @@ def test_four_trainings_in_parallel_give_the_same_bits(tmp_path):
 
 def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     result = leaklab.evaluate(run)
-    assert result["images"] == 100 and result["condition"] == "clean"
+    assert result["images"] == 100 and result["stimulus"] == "clean"
     assert result["accuracy_low"] < result["accuracy"] < result["accuracy_high"]
     data = leaklab.load_dataset("digits", test_limit=100)
     x = leaklab.encode(data.test_images, SMALL["time_steps"], SMALL["seed"], samples=data.test_samples)
@@ -99,7 +99,7 @@ def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     assert (out.prediction.argmax(axis=1) == data.test_labels).sum() == result["correct"]
     assert out.synops.sum() / 100 == pytest.approx(result["synops"])
     noisy = leaklab.evaluate(run, noise="gaussian", scenario="channel", severity=8, limit=50)
-    assert noisy["images"] == 50 and noisy["condition"] == "gaussian/channel/8"
+    assert noisy["images"] == 50 and noisy["stimulus"] == "gaussian/channel/8"
     assert noisy["accuracy"] < result["accuracy"]
 
 

@@ -75,8 +75,10 @@ pub(crate) fn create(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// A random number that differs between processes, threads and calls.
 pub(crate) fn random() -> u64 {
-    // The keys are random. A forked process has the same keys, so its id, thread and time are hashed too.
-    RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()))
+    // Only a system without a source of random numbers needs the hash.
+    let hash =
+        || RandomState::new().hash_one((std::process::id(), std::thread::current().id(), SystemTime::now()));
+    getrandom::u64().unwrap_or_else(|_| hash())
 }
 
 /// The final name of a temporary file and the digits of its writer's machine; `None` if [`create`] does not

@@ -28,6 +28,7 @@ pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
         "runs_at_a_time": plan.lanes(),
         "seconds": plan.seconds(),
         "bytes": plan.bytes,
+        "omitted_runs": plan.omitted,
     })
 }
 

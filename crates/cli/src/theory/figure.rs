@@ -16,6 +16,14 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
             "--segments 1: one segment has no interval; give at least 2, or 0 for no simulation",
         ));
     }
+    let ending = arguments.out.extension().map(|ending| ending.to_ascii_lowercase());
+    if !ending.is_some_and(|ending| ending == "html" || ending == "htm") {
+        return Err(usage(format!(
+            "--out {}: the figure is a page; give a file that ends in .html (the page saves the figure as SVG or \
+             PNG)",
+            arguments.out.display()
+        )));
+    }
     let simulation =
         (arguments.segments > 0).then_some(Simulation { segments: arguments.segments, seed: arguments.seed });
     let tables = tables(simulation);

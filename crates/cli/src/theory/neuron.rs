@@ -87,6 +87,11 @@ pub struct Question {
 }
 
 impl NeuronArguments {
+    /// Whether the neuron is given in physical units.
+    pub fn is_physical(&self) -> bool {
+        self.physical.is_some()
+    }
+
     /// The neuron, or an error in one sentence.
     pub fn build(&self) -> Result<Question, Box<dyn Error>> {
         let model = match self.model {

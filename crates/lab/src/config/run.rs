@@ -363,7 +363,9 @@ impl RunConfig {
 pub(super) fn missing(key: &'static str) -> ConfigError {
     let help = keys::find(key).map_or("", |(row, _)| row.help);
     let hint = match key {
-        "dataset" => "add --dataset digits or set it in the file; `leaklab data list` shows all".to_owned(),
+        "dataset" => {
+            "set it in the file, or with --set dataset=digits; `leaklab data list` shows all".to_owned()
+        }
         "tau" => "add --tau 30, or --tau inf for no leak, or set it in the file".to_owned(),
         _ => format!("{help}; set it in the file or with --set {key}=..."),
     };

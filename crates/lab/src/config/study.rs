@@ -284,10 +284,12 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         }
         found.push(condition(own, seeds, name, differs, own_seeds)?);
     }
+    // Some file systems do not distinguish upper and lower case.
+    let folder = |name: &str| slug(name).to_lowercase();
     for (i, condition) in found.iter().enumerate() {
-        if let Some(other) = found[..i].iter().find(|other| slug(&other.name) == slug(&condition.name)) {
+        if let Some(other) = found[..i].iter().find(|other| folder(&other.name) == folder(&condition.name)) {
             let expected = format!(
-                "conditions '{}' and '{}' need names that differ in their letters and digits",
+                "conditions '{}' and '{}' need names that differ in their letters and digits, not only in case",
                 other.name, condition.name
             );
             return Err(settings.refuse("condition", expected));

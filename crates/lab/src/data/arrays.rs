@@ -116,6 +116,15 @@ pub fn dataset(
     Ok(Dataset { name: name.to_owned(), shape, classes, class_names, train, test })
 }
 
+/// Whether images look as if their channels came last, such as 32x32x3: several channels and rows, but columns
+/// as few as colours. Recordings of many channels and one column, `[N, C, T, 1]`, are not meant, unless the
+/// first two sizes are equal, as in square grey images.
+fn channels_last(shape: Shape) -> bool {
+    let Shape { channels, height, width } = shape;
+    let images = channels.min(height) >= 8;
+    images && (matches!(width, 3 | 4) || (width == 1 && channels == height))
+}
+
 /// Checks that the arrays of a part match, and returns the size of its images.
 fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
     let dimensions = &part.dimensions;
@@ -130,6 +139,10 @@ fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
     };
     if dimensions.contains(&0) {
         return fault(names[0], format!("its shape is {dimensions:?}, so it is empty"));
+    }
+    if channels_last(shape) {
+        let expected = "[N, C, H, W] is expected; transpose it with (0, 3, 1, 2)";
+        return fault(names[0], format!("its shape {dimensions:?} looks like [N, H, W, C]; {expected}"));
     }
     if part.labels.len() != dimensions[0] {
         let (labels, images) = (part.labels.len(), dimensions[0]);
@@ -330,6 +343,21 @@ mod tests {
         assert_eq!((made.train.len(), made.test.len()), (5, 1));
         // The fifth image of class 0, scaled by the range of the others, 0 to 99.
         assert_eq!(made.test.pixels(), [8.0, 9.0].map(|x: f64| (255.0 * x / 99.0).round() as u8));
+    }
+
+    #[test]
+    fn channels_come_first() {
+        let part = |dimensions: &[usize]| {
+            let values = vec![0.0; dimensions.iter().product()];
+            numbers(dimensions, &values, &vec![0; dimensions[0]])
+        };
+        for last in [[1, 32, 32, 3], [1, 28, 28, 1], [1, 24, 30, 4]] {
+            let wrong = check(&part(&last), TRAIN).unwrap_err().to_string();
+            assert!(wrong.contains("looks like [N, H, W, C]") && wrong.contains("(0, 3, 1, 2)"), "{wrong}");
+        }
+        for first in [[1, 3, 32, 32], [1, 1, 8, 3], [1, 64, 256, 1], [1, 13, 1, 1], [1, 1, 1, 4]] {
+            check(&part(&first), TRAIN).unwrap();
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ impl Array {
     pub fn real(&self, index: usize) -> Option<f64> {
         let word = self.value_of_number(index)?;
         Some(match (self.kind, self.width) {
+            (Kind::Real, 2) => half(u16::from_le_bytes([word[0], word[1]])),
             (Kind::Real, 4) => f64::from(f32::from_bits(u64::from_le_bytes(word) as u32)),
             (Kind::Real, _) => f64::from_le_bytes(word),
             _ => self.whole(index)? as f64,
@@ -135,6 +136,18 @@ impl Array {
     }
 }
 
+/// The value of a float16 (IEEE 754 binary16), exactly.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let fraction = f64::from(bits & 0x3ff);
+    sign * match bits >> 10 & 0x1f {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
+    }
+}
+
 /// Index in column-major order (first index fastest) of the value at a row-major index.
 fn transposed(shape: &[usize], index: usize) -> usize {
     let (mut rest, mut at, mut stride) = (index, 0, shape.iter().product::<usize>());
@@ -168,7 +181,7 @@ fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
         "u" => (Kind::Unsigned, width, &[1, 2, 4, 8]),
         "b" => (Kind::Unsigned, width, &[1]),
         "i" => (Kind::Signed, width, &[1, 2, 4, 8]),
-        "f" => (Kind::Real, width, &[4, 8]),
+        "f" => (Kind::Real, width, &[2, 4, 8]),
         "U" => (Kind::Text, width.checked_mul(4).ok_or_else(expected)?, &[]),
         _ => return Err(expected()),
     };
@@ -323,6 +336,19 @@ mod tests {
         assert_eq!(whole("<f8", &3.0f64.to_le_bytes()), Some(3));
         assert_eq!(whole("<f8", &3.5f64.to_le_bytes()), None);
         assert_eq!(array("<f4", &[1], &0.5f32.to_le_bytes()).unwrap().real(0), Some(0.5));
+        for (bits, value) in [
+            (0x3c00u16, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333251953125),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960464477539063e-8),
+            (0x03ff, 6.097555160522461e-5),
+            (0x8000, 0.0),
+            (0xfc00, f64::NEG_INFINITY),
+        ] {
+            assert_eq!(array("<f2", &[1], &bits.to_le_bytes()).unwrap().real(0), Some(value), "{bits:x}");
+        }
+        assert!(array("<f2", &[1], &[0x01, 0x7c]).unwrap().real(0).unwrap().is_nan());
         assert!(array("|O", &[1], &[0; 8]).unwrap_err().reason.contains("its type is |O"));
         assert!(array("<f8", &[2], &[0; 8]).is_err() && array("<f8", &[usize::MAX, 3], &[0; 8]).is_err());
     }

@@ -88,6 +88,17 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
     Ok(members)
 }
 
+/// Names of the runs in a study's folder that do not belong to this study.
+pub fn omitted(folder: &StudyFolder, config: &StudyConfig) -> Vec<String> {
+    let ours: Vec<String> = config.runs().iter().map(|run| run.folder_name()).collect();
+    let entries = std::fs::read_dir(folder.runs()).into_iter().flatten().flatten();
+    let runs = entries.filter(|entry| RunFolder::at(entry.path()).exists());
+    let mut names: Vec<String> = runs.map(|run| run.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| !ours.contains(name));
+    names.sort();
+    names
+}
+
 /// The digest of the user's own data that the study in a folder was started with, if there is one.
 pub fn pinned(folder: &StudyFolder) -> Result<Option<String>, RecordError> {
     if !folder.exists() {

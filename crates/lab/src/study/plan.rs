@@ -1,5 +1,6 @@
 //! The work that a study still has to do, the time that it will take on this machine, and its size on disk.
 
+use super::folder::omitted;
 use super::measure::{Speed, Subject, measure};
 use super::{StudyError, check};
 use crate::analysis::mechanism;
@@ -55,6 +56,9 @@ pub struct Plan {
     theory: bool,
     /// Estimated bytes on disk at the end.
     pub bytes: u64,
+    /// Runs in the folder that do not belong to this plan, such as those of conditions that `--tau` replaced.
+    /// They stay as they are, and are not compared.
+    pub omitted: Vec<String>,
 }
 
 impl Plan {
@@ -124,6 +128,7 @@ impl Plan {
             threads,
             theory: folder.theory().join("complete").is_file(),
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
+            omitted: omitted(folder, &config),
             runs,
             config,
         })
@@ -254,6 +259,7 @@ mod tests {
             threads: 2,
             theory: true,
             bytes: 0,
+            omitted: Vec::new(),
             config,
         };
         assert_eq!(plan.lanes(), 2);
@@ -273,6 +279,7 @@ mod tests {
             threads: 8,
             theory: false,
             bytes: 0,
+            omitted: Vec::new(),
             config,
         };
         // With four million weights, the memory of a training hardly depends on its number of threads.

@@ -12,8 +12,10 @@ pub enum Event<'a> {
     Started {
         /// Training images.
         images: usize,
-        /// Test images.
+        /// Test images, or the images held out in their place.
         test_images: usize,
+        /// Whether images of the training set are held out to choose settings; see `validation`.
+        validation: bool,
         /// Updates per epoch.
         batches: u64,
         /// Epochs in all.

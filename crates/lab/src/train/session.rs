@@ -95,12 +95,7 @@ impl Session {
         health::cut_after(&folder.health(), position.epoch + u64::from(position.batch > 0))?;
         let noticed = health::read(&folder.health())?;
         let counts = dataset.train.class_counts(dataset.classes);
-        if let Some(class) = counts.iter().position(|&count| count == 0) {
-            let name = dataset.class_names.get(class).map_or("", String::as_str);
-            notices.push(format!(
-                "class {class} ({name}) has no training images, so the network cannot learn it"
-            ));
-        }
+        notices.extend(unlearnable(&counts, &dataset.class_names));
         let mut replica = Replica::new(config, dataset, pool, network, state, options.isa, &options.ranks)?;
         if let Ranks::World(world) = &options.ranks {
             replica.threads = worker::meet(&**world, options, replica.threads)?;
@@ -138,6 +133,7 @@ impl Session {
         let started = Event::Started {
             images: self.replica.dataset.train.len(),
             test_images: self.replica.dataset.test.len(),
+            validation: self.replica.config.validation > 0.0,
             batches,
             epochs: self.replica.config.epochs,
             epoch,
@@ -305,6 +301,25 @@ impl Session {
     }
 }
 
+/// A notice of the classes that have no training images, if there are any.
+fn unlearnable(counts: &[usize], names: &[String]) -> Option<String> {
+    let empty = (0..counts.len()).filter(|&class| counts[class] == 0);
+    let named = |class: usize| match names.get(class) {
+        Some(name) => format!("{class} ({name})"),
+        None => class.to_string(),
+    };
+    let empty: Vec<String> = empty.map(named).collect();
+    match &empty[..] {
+        [] => None,
+        [class] => Some(format!("class {class} has no training images, so the network cannot learn it")),
+        classes => Some(format!(
+            "{} classes have no training images, so the network cannot learn them: {}",
+            classes.len(),
+            classes.join(", ")
+        )),
+    }
+}
+
 /// Names of the tensors of an optimiser's state.
 fn moment_names(optimiser: Optimiser) -> &'static [&'static str] {
     match optimiser {
@@ -324,4 +339,19 @@ pub(super) fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, netwo
         }
     }
     state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unlearnable;
+
+    #[test]
+    fn all_empty_classes_are_named() {
+        let names = ["cat", "dog", "owl"].map(str::to_owned);
+        assert_eq!(unlearnable(&[1, 2, 3], &names), None);
+        let one = unlearnable(&[1, 0, 3], &names).unwrap();
+        assert!(one.starts_with("class 1 (dog) has no training images"), "{one}");
+        let two = unlearnable(&[0, 2, 0], &names).unwrap();
+        assert!(two.starts_with("2 classes") && two.ends_with(": 0 (cat), 2 (owl)"), "{two}");
+    }
 }
