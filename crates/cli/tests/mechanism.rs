@@ -2,10 +2,12 @@
 //! user would run them.
 
 mod runs;
+mod studies;
 
 use runs::{fail, leaklab, succeed};
 use std::path::Path;
 use std::process::Command;
+use studies::with_short_theory;
 
 /// A study that learns within seconds: two conditions, two seeds.
 fn study(out: &Path, settings: &[&str]) -> Command {
@@ -41,6 +43,7 @@ fn a_study_asks_why_and_gives_advice() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("study");
     let path = out.to_str().unwrap();
+    with_short_theory(&out);
     succeed(&mut study(&out, &["mechanism=false"]));
     let why = out.join("compare/why.json");
     assert!(!why.exists(), "mechanism is off");
@@ -93,6 +96,7 @@ fn a_study_asks_why_and_gives_advice() {
 fn a_study_without_a_pair_goes_without() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("study");
+    with_short_theory(&out);
     succeed(&mut study(&out, &["tau=[10]", "epochs=1", "seeds=[1]"]));
     assert!(!out.join("compare/why.json").exists());
     let path = out.to_str().unwrap();

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use studies::{assert_same, leaklab, output, small, text};
+use studies::{assert_same, leaklab, output, small, text, with_short_theory};
 
 /// Another machine that shares the files of this one.
 struct Machine {
@@ -80,6 +80,7 @@ fn assert_done_once(study: &Path) {
 /// The study done by one process, for comparison.
 fn alone(folder: &Path, file: &str) -> PathBuf {
     let alone = folder.join("alone");
+    with_short_theory(&alone);
     let done = output(&["study", file, "--out", &alone.to_string_lossy(), "--quiet"]);
     assert!(done.status.success(), "{}", text(&done.stderr));
     alone
@@ -91,6 +92,7 @@ fn three_processes_on_two_machines_share_the_runs() {
     let Some(other) = Machine::start(folder.path(), "node2") else { return };
     let alone = alone(folder.path(), &file);
     let out = folder.path().join("shared");
+    with_short_theory(&out);
     let out_text = out.to_string_lossy().into_owned();
     let arguments = ["study", &file, "--out", &out_text, "--threads", "1"];
     let children = [leaklab(&arguments), other.leaklab(&arguments), other.leaklab(&arguments)].map(spawn);
@@ -115,6 +117,7 @@ fn an_array_of_tasks_gives_what_one_process_gives() {
     };
     assert_eq!(status()["counts"]["missing"], 4);
     assert!(!out.exists(), "--status changes nothing");
+    with_short_theory(&out);
     let task = |index: &str| leaklab(&["study", &file, "--out", &out_text, "--run", index]);
     // The last run first, and two at a time: the order does not matter.
     let children = [task("3"), task("1")].map(spawn);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use studies::{SMALL, assert_same, leaklab, output, results, small, text};
+use studies::{SMALL, assert_same, leaklab, output, results, small, text, with_short_theory};
 
 const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
 
@@ -15,6 +15,8 @@ const WORDS: [&str; 3] = ["holds", "does not hold", "not enough evidence"];
 fn killed_and_resumed_it_ends_with_the_same_bytes() {
     let (folder, file) = small();
     let whole = folder.path().join("whole");
+    // So that most kills fall into training and analyses.
+    with_short_theory(&whole);
     let begun = Instant::now();
     let done = output(&["study", &file, "--out", &whole.to_string_lossy()]);
     let took = begun.elapsed();
@@ -23,6 +25,7 @@ fn killed_and_resumed_it_ends_with_the_same_bytes() {
     assert_eq!(Path::new(&last), whole.join("report.html"));
 
     let broken = folder.path().join("broken");
+    with_short_theory(&broken);
     let broken_text = broken.to_string_lossy().into_owned();
     let arguments = ["study", &file, "--out", &broken_text, "--threads", "1", "--checkpoint-minutes", "0"];
     for fraction in [0.13, 0.29, 0.47, 0.61, 0.83] {
@@ -54,6 +57,7 @@ fn the_baseline_may_be_the_last_condition() {
                       encoder = \"unsigned\"\n[[condition]]\nname = \"plain\"\ntau = 30\n";
     fs::write(&file, small + conditions).unwrap();
     let out = folder.path().join("out");
+    with_short_theory(&out);
     let run = output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy(), "--threads", "1"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
     let further = fs::read_to_string(out.join("compare/further.csv")).unwrap();
@@ -66,6 +70,7 @@ fn the_baseline_may_be_the_last_condition() {
 fn a_watched_page_reads_itself_again_until_the_study_ends() {
     let (folder, file) = small();
     let out = folder.path().join("out");
+    with_short_theory(&out);
     let page = out.join("report.html");
     let refreshes =
         || fs::read_to_string(&page).is_ok_and(|text| text.contains("<html lang=\"en\" data-refresh="));
@@ -113,6 +118,7 @@ fn a_program_gets_one_object() {
     assert_eq!(plan["runs"][0]["epochs"], 0);
     assert!(plan["seconds"].as_f64().unwrap() > 0.0 && plan["bytes"].as_u64().unwrap() > 0);
 
+    with_short_theory(&out);
     let done = object(&[]);
     assert_eq!(Path::new(done["report"].as_str().unwrap()), out.join("report.html"));
     assert!(done["seconds"].as_f64().unwrap() > 0.0);
@@ -149,7 +155,8 @@ fn a_program_gets_one_object() {
     let fewer = object(&["--dry-run", "--tau", "30"]);
     assert_eq!(fewer["omitted_runs"], serde_json::json!(["tau-inf_seed-1", "tau-inf_seed-2"]));
     let plan = output(&["study", &file, "--out", &out_text, "--dry-run", "--tau", "30"]);
-    let expected = "contains 2 runs of other conditions or seeds, which are not compared: tau-inf_seed-1, tau";
+    let expected =
+        "contains 2 runs of other conditions or seeds, which are not compared: tau-inf_seed-1, tau";
     assert!(text(&plan.stdout).contains(expected), "{}", text(&plan.stdout));
     // The data sets may be moved while a study is stopped.
     assert_eq!(object(&["--dry-run", "--data-dir", "elsewhere"])["runs"][3]["epochs"], 3);
@@ -198,6 +205,7 @@ fn a_condition_does_not_change_under_its_name() {
         fs::write(&file, base + &condition).unwrap();
     };
     let out = folder.path().join("out");
+    with_short_theory(&out);
     let study = || output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy(), "--quiet"]);
     write(0.25);
     assert!(study().status.success());
@@ -215,6 +223,7 @@ fn a_condition_does_not_change_under_its_name() {
 fn answers_about_other_runs_do_not_stay() {
     let (folder, file) = small();
     let out = folder.path().join("out");
+    with_short_theory(&out);
     let study = |more: &[&str]| {
         let mut arguments = vec!["study", &file, "--out", out.to_str().unwrap(), "--quiet"];
         arguments.extend(more);
@@ -239,6 +248,7 @@ fn a_study_compared_by_its_folder_keeps_its_baseline() {
     let base = SMALL.replace("seeds = [1, 2]", "seeds = [1, 2]\nmechanism = false\nbaseline = \"tau 30\"");
     fs::write(&file, base).unwrap();
     let out = folder.path().join("out");
+    with_short_theory(&out);
     assert!(output(&["study", &file.to_string_lossy(), "--out", &out.to_string_lossy()]).status.success());
     let conditions = out.join("compare/conditions.csv");
     let before = fs::read_to_string(&conditions).unwrap();

@@ -37,6 +37,18 @@ pub fn small() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
+/// Writes the theory's tables into the folder of a study that will be started, with a short simulation. They do
+/// not depend on the study, and with the default simulation they would take longer than a small study.
+pub fn with_short_theory(study: &Path) {
+    use leaklab_lab::theory_tables::{Simulation, tables};
+    let folder = leaklab_record::StudyFolder::at(study).theory();
+    fs::create_dir_all(&folder).unwrap();
+    for table in tables(Some(Simulation { segments: 8, ..Simulation::default() })) {
+        table.write(&folder).unwrap();
+    }
+    fs::write(folder.join("complete"), "").unwrap();
+}
+
 /// Everything that must be reproducible: tables, metrics without their times, the page without its line of
 /// times.
 pub fn results(study: &Path) -> BTreeMap<PathBuf, String> {

@@ -16,6 +16,10 @@ use std::sync::OnceLock;
 pub const MINIMUM_PAIRS: usize = 2;
 /// Power at which numbers of runs are planned.
 const POWER: f64 = 0.8;
+/// Central share of a distribution that ends, on one side, at the power.
+const ONE_SIDED_POWER: f64 = 2.0 * POWER - 1.0;
+/// Shares whose quantiles are needed again and again.
+const SHARES: [f64; 3] = [CONFIDENCE, POWER, ONE_SIDED_POWER];
 
 /// A mean difference with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,8 +105,8 @@ impl Contrast {
     /// Pairs of runs that are needed to find a true effect of size `effect` with a power of 80 %, given the
     /// observed variance; `None` if no number suffices because there are too few test images.
     pub fn pairs_needed(&self, effect: f64) -> Option<u64> {
-        // One-sided 80 %: the interval must exclude 0 on one side.
-        self.pairs_for(effect, 2.0 * POWER - 1.0)
+        // The interval must exclude 0 on one side.
+        self.pairs_for(effect, ONE_SIDED_POWER)
     }
 
     /// If there is no difference, the pairs of runs that are needed for an interval within `margin` of 0 on
@@ -139,24 +143,22 @@ impl Contrast {
 /// Half-width of the interval that contains the central `share`, from the variance over seeds with its degrees
 /// of freedom, the variance over images alone, the part that both contain, and the images' degrees of freedom.
 fn half_width(share: f64, seeds: (f64, f64), alone: f64, both: f64, image_freedom: f64) -> f64 {
-    let quantile = |freedom: f64| match share == CONFIDENCE {
-        true => quantile_95(freedom as usize),
-        false => student_quantile(share, freedom),
-    };
     let squared = |variance: f64, freedom: f64| match variance > 0.0 {
-        true => quantile(freedom).powi(2) * variance,
+        true => quantile(share, freedom as usize).powi(2) * variance,
         false => 0.0,
     };
     let together = squared(seeds.0, seeds.1) + squared(alone, image_freedom);
     together.max(squared(alone + both, image_freedom)).sqrt()
 }
 
-/// Student's 95 % quantile. A study needs it thousands of times for a few numbers of degrees of freedom, so
-/// each is computed once.
-fn quantile_95(freedom: usize) -> f64 {
-    static QUANTILES: [OnceLock<f64>; 4096] = [const { OnceLock::new() }; 4096];
-    let compute = || student_quantile(CONFIDENCE, freedom as f64);
-    QUANTILES.get(freedom).map_or_else(compute, |quantile| *quantile.get_or_init(compute))
+/// Student's quantile of the central `share`. A study needs it thousands of times for a few numbers of degrees
+/// of freedom, so each is computed once.
+fn quantile(share: f64, freedom: usize) -> f64 {
+    type Row = [OnceLock<f64>; 4096];
+    static QUANTILES: [Row; SHARES.len()] = [const { [const { OnceLock::new() }; 4096] }; SHARES.len()];
+    let compute = || student_quantile(share, freedom as f64);
+    let row = SHARES.iter().position(|&known| known == share).map(|i| &QUANTILES[i]);
+    row.and_then(|row| row.get(freedom)).map_or_else(compute, |quantile| *quantile.get_or_init(compute))
 }
 
 /// Degrees of freedom for which Student's 95 % quantile is `quantile`, between `fewest` and `most`.

@@ -93,6 +93,9 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
+        if middle == low || middle == high {
+            break; // no number lies between them
+        }
         if regularised_beta(middle, 0.5 * freedom, 0.5) < outside {
             low = middle;
         } else {
