@@ -4,7 +4,7 @@
 /// Text in messages of the program, and its replacement in Python.
 const WORDS: &[(&str, &str)] = &[
     (
-        "add --dataset digits or set it in the file; `leaklab data list` shows all",
+        "set it in the file, or with --set dataset=digits; `leaklab data list` shows all",
         "add \"dataset\": \"digits\"",
     ),
     (

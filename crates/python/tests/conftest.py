@@ -2,11 +2,14 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
 import leaklab
 
+# A shell starts background jobs with SIGINT ignored, which the processes of these tests would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SMALL = {
     "dataset": "digits",

@@ -100,6 +100,7 @@ def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     assert out.synops.sum() / 100 == pytest.approx(result["synops"])
     noisy = leaklab.evaluate(run, noise="gaussian", scenario="channel", severity=8, limit=50)
     assert noisy["images"] == 50 and noisy["stimulus"] == "gaussian/channel/8"
+    assert noisy == leaklab.evaluate(run, noise="gaussian/channel", severity=8, limit=50)
     assert noisy["accuracy"] < result["accuracy"]
 
 
@@ -162,7 +163,7 @@ def test_analyses_are_columns(run):
         (lambda run: leaklab.evaluate(run, limit=-1), "limit is -1; a whole number of 1 or more"),
         (lambda run: leaklab.evaluate(run, limit=0), "limit is 0; a whole number of 1 or more"),
         (lambda run: leaklab.evaluate(run, noise="gaussian", severity=-1), "severity is -1; .* from 0 to 8"),
-        (lambda run: leaklab.evaluate(run, noise="gaussian/pixel", severity=1), 'noise="gaussian", sc'),
+        (lambda run: leaklab.evaluate(run, noise="gaussian/pixel", scenario="channel", severity=1), "contradict"),
         (lambda run: leaklab.evaluate(run, np.zeros((2, 1, 4, 4)), [0, 1]), "for images of 1x8x8, and these"),
         (lambda run: leaklab.evaluate(run, np.zeros((0, 1, 8, 8)), []), "x has no samples"),
         (lambda run: leaklab.evaluate(run, "digits", [0]), "x cannot be read as an array of numbers"),
