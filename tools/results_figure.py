@@ -145,16 +145,16 @@ def draw_sweep(folder):
     rates = {row["condition"]: float(row["mean"]) for row in table(folder, "table1")
              if row["quantity"] == "spike_rate"}
     panels = [
-        ("accuracy", curves, 1.0, 190),
-        ("spikes per neuron and step", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.6, 110),
+        ("accuracy (mean over severities 1 to 8 where there is noise)", curves, 0.4, 0.9, 210),
+        ("spikes per neuron and step", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.0, 0.6, 110),
     ]
     left, right, labels = 70, 160, {**LINES, "rate": ("", "#333333")}
     x = lambda i: left + 20 + i * (WIDTH - left - right - 40) / (len(taus) - 1)  # noqa: E731
     body, top = [], 32
-    for title, lines, most, height in panels:
-        y = lambda value: top + height * (1 - value / most)  # noqa: E731
+    for title, lines, least, most, height in panels:
+        y = lambda value: top + height * (most - value) / (most - least)  # noqa: E731
         body.append(f'<text x="8" y="{top - 14}" font-weight="bold">{title}</text>')
-        for tick in range(0, round(100 * most) + 1, 20):
+        for tick in range(round(100 * least), round(100 * most) + 1, 10 if least else 20):
             at = y(tick / 100)
             body.append(f'<line x1="{left}" x2="{WIDTH - right}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>'
                         f'<text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">{tick} %</text>')

@@ -8,7 +8,7 @@
 use leaklab_record::Tau;
 
 /// Token, shade on white, shade on dark.
-pub const COLOURS: [(&str, &str, &str); 26] = [
+pub const COLOURS: [(&str, &str, &str); 28] = [
     ("@blue", "#0072b2", "#58b0ee"),
     ("@vermilion", "#d55e00", "#ff8a4c"),
     ("@green", "#00866a", "#35c9a2"),
@@ -17,6 +17,8 @@ pub const COLOURS: [(&str, &str, &str); 26] = [
     ("@brown", "#8a5a44", "#d0a48e"),
     ("@olive", "#66761a", "#b9cc5a"),
     ("@black", "#30343c", "#dfe3ea"),
+    ("@navy", "#1f4287", "#a9bdf5"),
+    ("@maroon", "#7d2a1e", "#e8a598"),
     ("@unlearned", "#9499a3", "#767e8c"),
     ("@layer0", "#5c6370", "#a4acb9"),
     ("@layer1", "#b096e8", "#8c70cf"),
@@ -38,12 +40,14 @@ pub const COLOURS: [(&str, &str, &str); 26] = [
 ];
 
 /// Colours and mark shapes of conditions that are not in the paper.
-const OTHERS: [(&str, &str); 5] = [
+const OTHERS: [(&str, &str); 7] = [
     ("@amber", "diamond"),
     ("@black", "cross"),
     ("@olive", "triangle-down"),
     ("@brown", "triangle-right"),
     ("@sky", "triangle-left"),
+    ("@navy", "wedge"),
+    ("@maroon", "arrow"),
 ];
 
 /// How a condition is drawn: its shape distinguishes it in addition to its colour.
@@ -58,7 +62,9 @@ pub struct Look {
 /// The looks of conditions in the order in which they are shown. Each condition is given by its time
 /// constant, if it has one, and whether it learned.
 pub fn looks(conditions: impl IntoIterator<Item = (Option<Tau>, bool)>) -> Vec<Look> {
-    let mut others = OTHERS.iter().cycle();
+    // Colours repeat after seven, each time with the next shape.
+    let n = OTHERS.len();
+    let mut others = (0..).map(|i| (OTHERS[i % n].0, OTHERS[(i + i / n) % n].1));
     let mut look = |tau: Option<Tau>, learned: bool| {
         let paper = tau.and_then(|tau| match tau.steps() {
             30.0 => Some(("@blue", "circle")),
@@ -66,7 +72,7 @@ pub fn looks(conditions: impl IntoIterator<Item = (Option<Tau>, bool)>) -> Vec<L
             f64::INFINITY => Some(("@green", "triangle-up")),
             _ => None,
         });
-        let (colour, shape) = paper.unwrap_or_else(|| *others.next().unwrap_or(&OTHERS[0]));
+        let (colour, shape) = paper.or_else(|| others.next()).unwrap_or(OTHERS[0]);
         Look { colour: if learned { colour } else { "@unlearned" }, shape }
     };
     conditions.into_iter().map(|(tau, learned)| look(tau, learned)).collect()
@@ -92,7 +98,9 @@ mod tests {
     fn every_token_is_known_and_no_colour_means_two_things() {
         let known = |token: &str| COLOURS.iter().any(|(name, ..)| *name == token);
         let taus = [3.0, 30.0, 100.0, 300.0, f64::INFINITY].map(|steps| Tau::new(steps).ok());
-        let looks = looks(taus.into_iter().chain([None, None]).map(|tau| (tau, true)));
+        let looks = looks(taus.into_iter().chain([None; 40]).map(|tau| (tau, true)));
+        let colours: std::collections::BTreeSet<_> = looks[..10].iter().map(|look| look.colour).collect();
+        assert_eq!(colours.len(), 10, "a finer sweep has ten conditions");
         let layers: Vec<&str> = (0..9).map(layer).collect();
         for (i, look) in looks.iter().enumerate() {
             assert!(known(look.colour) && !layers.contains(&look.colour), "{look:?}");
