@@ -15,8 +15,6 @@ pub struct Progress {
     /// For each run: planned epochs, and planned processor seconds of an epoch and of the analyses.
     planned: Vec<(u64, f64, f64)>,
     mechanism_seconds: f64,
-    /// Planned seconds of the work that was already done when this process began.
-    before: f64,
     total: f64,
     begun: Instant,
     quiet: bool,
@@ -29,6 +27,8 @@ struct State {
     runs: Vec<(f64, f64)>,
     /// Finished fraction of the analysis where robustness comes from.
     mechanism: f64,
+    /// Planned seconds of the work that was done before this process.
+    before: f64,
     bar: Option<ProgressBar>,
     printed: Instant,
 }
@@ -54,11 +54,10 @@ impl Progress {
         Progress {
             planned,
             mechanism_seconds: plan.mechanism_seconds(),
-            before,
             total: before + to_do,
             begun: Instant::now(),
             quiet,
-            state: Mutex::new(State { runs, mechanism: 0.0, bar, printed: Instant::now() }),
+            state: Mutex::new(State { runs, mechanism: 0.0, before, bar, printed: Instant::now() }),
         }
     }
 
@@ -82,6 +81,12 @@ impl Progress {
             Event::Theory | Event::Compared { .. } => return,
         };
         match stage {
+            Stage::Training(train::Event::Started { epoch, batch, batches, .. }) => {
+                // The plan counts whole epochs; a run that was stopped within one resumes there.
+                let resumed = *epoch as f64 + *batch as f64 / (*batches).max(1) as f64;
+                state.before += (resumed - state.runs[*index].0) * self.planned[*index].1;
+                state.runs[*index].0 = resumed;
+            }
             Stage::Training(train::Event::Batch(batch)) => {
                 state.runs[*index].0 =
                     (batch.epoch - 1) as f64 + batch.batch as f64 / batch.batches.max(1) as f64;
@@ -110,15 +115,9 @@ impl Progress {
     }
 
     fn advance(&self, state: &mut State, doing: &str) {
-        let done = done_of(&state.runs, &self.planned) + state.mechanism * self.mechanism_seconds;
-        let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };
-        let here = done - self.before;
         let elapsed = self.begun.elapsed().as_secs_f64();
-        let to_go = if here > 0.0 && elapsed > 1.0 {
-            format!(", about {} to go", duration(elapsed * (self.total - done).max(0.0) / here))
-        } else {
-            String::new()
-        };
+        let (fraction, to_go) = self.remaining(state, elapsed);
+        let to_go = to_go.map_or(String::new(), |seconds| format!(", about {} to go", duration(seconds)));
         match &state.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * fraction) as u64);
@@ -129,6 +128,16 @@ impl Progress {
             }
             None => {}
         }
+    }
+
+    /// The finished fraction of the study, and the seconds that the rest will take at the speed of this process,
+    /// which has worked for `elapsed` seconds.
+    fn remaining(&self, state: &State, elapsed: f64) -> (f64, Option<f64>) {
+        let done = done_of(&state.runs, &self.planned) + state.mechanism * self.mechanism_seconds;
+        let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };
+        let here = done - state.before;
+        let known = here > 0.0 && elapsed > 1.0;
+        (fraction, known.then(|| elapsed * (self.total - done).max(0.0) / here))
     }
 
     /// Prints a line without disturbing the bar.
@@ -172,6 +181,7 @@ fn warn(state: &State, text: &str) {
 fn doing(stage: &Stage) -> String {
     match stage {
         Stage::Training(train::Event::Batch(batch)) => format!("epoch {} of {}", batch.epoch, batch.epochs),
+        Stage::Training(train::Event::Evaluated { .. }) => "evaluating".to_owned(),
         Stage::Training(_) => "training".to_owned(),
         Stage::Trained(_) => "trained".to_owned(),
         Stage::Analysing(advance) => advance.stimulus.clone(),
@@ -186,5 +196,46 @@ pub fn duration(seconds: f64) -> String {
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
         s => format!("{:.1} days", s / 86400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_an_earlier_process_do_not_count_as_speed() {
+        let state = State {
+            runs: vec![(1.0, 0.0)],
+            mechanism: 0.0,
+            before: 100.0,
+            bar: None,
+            printed: Instant::now(),
+        };
+        let progress = Progress {
+            planned: vec![(4, 100.0, 0.0)],
+            mechanism_seconds: 0.0,
+            total: 400.0,
+            begun: Instant::now(),
+            quiet: true,
+            state: Mutex::new(state),
+        };
+        let (images, test_images, threads) = (100, 10, 1);
+        let (epochs, batches) = (4, 10);
+        let started = train::Event::Started {
+            images,
+            test_images,
+            validation: false,
+            batches,
+            epochs,
+            epoch: 1,
+            batch: 8,
+            threads,
+        };
+        progress.show(&Event::Run { index: 0, name: "run", stage: Stage::Training(&started) });
+        assert_eq!(progress.remaining(&progress.state(), 5.0), (0.45, None));
+        // Two more batches, planned for 20 s, have taken 10 s: the other 200 s will take 100.
+        progress.state().runs[0].0 = 2.0;
+        assert_eq!(progress.remaining(&progress.state(), 10.0), (0.5, Some(100.0)));
     }
 }
