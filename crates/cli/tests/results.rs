@@ -89,9 +89,12 @@ fn published_tables_follow_from_the_published_records() {
     }
 }
 
+/// A control whose page is not published, for its size; `leaklab report` makes it from the records.
+const WITHOUT_PAGE: &str = "fashion-mnist-exact";
+
 #[test]
 fn published_pages_follow_from_the_published_records() {
-    for study in results() {
+    for study in results().into_iter().filter(|study| !study.ends_with(WITHOUT_PAGE)) {
         let work = tempfile::tempdir().unwrap();
         let folder = unpack(&study, work.path());
         let page = work.path().join("page.html");
@@ -114,7 +117,7 @@ fn what_is_published_is_small() {
     }
     let Some(folder) = folder() else { return };
     assert!(size(&folder) < 25_000_000, "{}", size(&folder));
-    for study in results() {
+    for study in results().into_iter().filter(|study| !study.ends_with(WITHOUT_PAGE)) {
         assert!(size(&study.join("report.html")) < 3_000_000, "{study:?}");
     }
 }
