@@ -125,7 +125,8 @@ impl Progress {
             Event::Started { images, test_images, validation, batches, epochs, epoch, batch, threads } => {
                 json!({
                     "event": "started", "images": images, "test_images": test_images,
-                    "validation": validation, "batches": batches, "epochs": epochs, "epoch": epoch, "batch": batch, "threads": threads,
+                    "validation": validation, "batches": batches, "epochs": epochs,
+                    "epoch": epoch, "batch": batch, "threads": threads,
                 })
             }
             Event::Notice(text) => json!({"event": "notice", "message": text}),

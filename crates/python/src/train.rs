@@ -257,7 +257,8 @@ pub fn describe(event: &Event) -> serde_json::Value {
     match event {
         Event::Started { images, test_images, validation, batches, epochs, epoch, batch, threads } => json!({
             "event": "started", "images": images, "test_images": test_images,
-            "validation": validation, "batches": batches, "epochs": epochs, "epoch": epoch, "batch": batch, "threads": threads,
+            "validation": validation, "batches": batches, "epochs": epochs,
+            "epoch": epoch, "batch": batch, "threads": threads,
         }),
         Event::Notice(text) => json!({"event": "notice", "message": text}),
         Event::Batch(b) => json!({
