@@ -141,11 +141,7 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
 
 /// The settings given by the arguments.
 fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::ConfigError> {
-    let builtin = |path: &PathBuf| path.to_str().filter(|_| !path.exists()).and_then(Settings::builtin);
-    let mut settings = match &arguments.file {
-        Some(path) => builtin(path).map_or_else(|| Settings::from_file(path), Ok)?,
-        None => Settings::default(),
-    };
+    let mut settings = arguments.file.as_deref().map_or_else(|| Ok(Settings::default()), Settings::open)?;
     for assignment in &arguments.settings {
         settings.assign(assignment)?;
     }

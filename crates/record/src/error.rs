@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The folder contains no run.
-    #[error("{}: not a run folder: it has no run.toml; `leaklab train --out` makes one", path.display())]
+    #[error("{}: not a run folder: {missing}; `leaklab train --out` makes one", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
+        /// What is missing.
+        missing: &'static str,
     },
     /// Another process works in the folder.
     #[error(

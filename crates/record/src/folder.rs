@@ -23,7 +23,8 @@ impl RunFolder {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let folder = RunFolder::at(path);
         if !folder.exists() {
-            return Err(RecordError::NotARun { path: folder.path });
+            let missing = if folder.path.is_dir() { "it has no run.toml" } else { "there is no such folder" };
+            return Err(RecordError::NotARun { path: folder.path, missing });
         }
         for within in [folder.analysis(), folder.analysis().join("passes")] {
             let symlink = fs::symlink_metadata(&within).is_ok_and(|found| found.is_symlink());
@@ -227,6 +228,9 @@ mod tests {
     #[test]
     fn a_missing_run_is_named() {
         let message = RunFolder::open("no/such/run").unwrap_err().to_string();
-        assert!(message.starts_with("no/such/run: not a run folder"), "{message}");
+        assert!(message.starts_with("no/such/run: not a run folder: there is no such folder"), "{message}");
+        let empty = tempfile::tempdir().unwrap();
+        let message = RunFolder::open(empty.path()).unwrap_err().to_string();
+        assert!(message.contains("not a run folder: it has no run.toml"), "{message}");
     }
 }

@@ -96,6 +96,14 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// There is neither a built-in study nor a file of this name.
+    pub(super) fn no_study(name: &str) -> Self {
+        let known = super::BUILTIN.map(|(name, _)| name).join(", ");
+        ConfigError::NoStudy { name: name.to_owned(), known }
+    }
+}
+
 /// Values by key, and the settings of each `[[condition]]`. The key of a table's member is the name of the
 /// table, a dot and the name of the member.
 #[derive(Debug, Clone, Default)]
@@ -115,6 +123,15 @@ impl Settings {
     /// Reads the text of a TOML file; `path` is used in messages.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
         Self::from_text(text, |line| Origin::File(path.to_owned(), line), path)
+    }
+
+    /// The settings for a single run of a TOML file or, if there is no such file, of a built-in study.
+    pub fn open(file_or_name: &Path) -> Result<Self, ConfigError> {
+        let name = file_or_name.to_string_lossy();
+        if file_or_name.exists() || file_or_name.extension().is_some() {
+            return Self::from_file(file_or_name);
+        }
+        Self::builtin(&name).ok_or_else(|| ConfigError::no_study(&name))
     }
 
     /// What a built-in study sets for a single run: everything except its name, conditions and seeds.

@@ -132,10 +132,7 @@ impl StudyConfig {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 Ok((Settings::from_file(path)?, stem.into_owned()))
             }
-            None => {
-                let known = BUILTIN.map(|(name, _)| name).join(", ");
-                Err(ConfigError::NoStudy { name: file_or_name.to_owned(), known })
-            }
+            None => Err(ConfigError::no_study(file_or_name)),
         }
     }
 
