@@ -76,13 +76,21 @@ pub fn key_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
     key.extract().map_err(|_| fault(format!("the name of a setting must be a string, and {key} is not")))
 }
 
-/// A value as a NumPy array of real numbers. Strings, complex numbers and lists of unequal rows are refused.
-pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let read = value.py().import("numpy")?.call_method1("asarray", (value,));
-    let array = read.map_err(|error| {
+/// A value as a NumPy array. Masked elements are refused: NumPy would use the values that the mask hides.
+fn any_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = value.py().import("numpy")?;
+    if value.hasattr("mask")? && numpy.getattr("ma")?.call_method1("is_masked", (value,))?.extract()? {
+        return Err(fault(format!("{name}: masked elements must be filled first, as by `.filled(0)`")));
+    }
+    numpy.call_method1("asarray", (value,)).map_err(|error| {
         let reason = error.value(value.py());
         fault(format!("{name} cannot be read as an array of numbers: {reason}"))
-    })?;
+    })
+}
+
+/// A value as a NumPy array of real numbers. Strings, complex numbers and lists of unequal rows are refused.
+pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let array = any_array(name, value)?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
     if !["b", "i", "u", "f", "O"].contains(&kind.as_str()) {
         let found = array.getattr("dtype")?;
@@ -109,7 +117,7 @@ where
 /// A list of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
 /// rounded.
 pub fn whole_numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
+    let array = any_array(what, value)?;
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
     if shape.len() != 1 || !(["i", "u"].contains(&kind.as_str()) || shape == [0]) {

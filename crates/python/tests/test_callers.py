@@ -148,6 +148,18 @@ def test_settings_that_never_end_are_refused(tmp_path):
         leaklab.train(SMALL | {"schedule.after": itertools.count()}, tmp_path / "run")
 
 
+def test_masked_elements_are_refused():
+    """NumPy would use the values that the mask hides."""
+    network = leaklab.Network(NOTATION)
+    spikes = leaklab.encode(IMAGES, 2, 1)
+    whole = np.ma.masked_array(spikes, mask=False)
+    assert np.array_equal(network.forward(whole).signal, network.forward(spikes).signal)
+    with pytest.raises(ValueError, match="x: masked elements must be filled first"):
+        network.forward(np.ma.masked_array(spikes, mask=spikes != 0))
+    with pytest.raises(ValueError, match="labels: masked elements must be filled first"):
+        network.gradients(spikes, np.ma.masked_array([0, 1, 2], mask=[0, 1, 0]))
+
+
 def test_labels_are_whole_numbers():
     network = leaklab.Network(NOTATION)
     spikes = leaklab.encode(IMAGES, 2, 1)
