@@ -2,6 +2,7 @@
 
 use crate::{Outcome, flags, usage};
 use indicatif::{ProgressBar, ProgressStyle};
+use leaklab_engine::Shape;
 use leaklab_engine::encode::{Encoder, Encoding};
 use leaklab_engine::noise::Severities;
 use leaklab_lab::data::fetch::{self, Event};
@@ -157,7 +158,10 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
         "name", "size", "classes", "train + test", "fetch", "licence"
     );
     for (info, (_, place)) in rows {
-        let size = format!("{}x{}x{}", info.shape.channels, info.shape.height, info.shape.width);
+        // Recordings and arrays of the user have the size that their file states.
+        let Shape { channels, height, width } = info.shape;
+        let size =
+            if height == 1 && width == 1 { "any".into() } else { format!("{channels}x{height}x{width}") };
         let bytes = info.files().iter().map(|file| file.size).sum::<u64>();
         let (classes, images) = match info.train {
             0 => ("any".to_owned(), "any".to_owned()),

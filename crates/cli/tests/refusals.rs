@@ -58,6 +58,12 @@ fn every_subcommand_says_what_is_wrong() {
         ("train --dataset digits --layer-tau conv1", 2, "conv1=5"),
         ("evaluate empty --noise gaussian/pixel --severity 3", 1, "not a run folder"),
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
+        ("train --dataset empty --tau 30", 2, "choose image-folder, npz or events, and give its place with"),
+        (
+            "train --dataset image-folder --data-dir . --tau 30 --set network=3x32x32-4FC-2o",
+            1,
+            "it has one class folder, empty; 2 to 256 are needed",
+        ),
         ("train --dataset digits --tau abc", 2, "a number of steps (1/64 or more) or inf is expected"),
         ("train --dataset digits --tau 30 --set network=8x8-10o", 2, "network = \"8x8-10o\": token 2 '10o'"),
         ("train --dataset digits --tau 30 --set time_steps=1000000000", 2, "from 1 to 65535 is expected"),

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// No data set has this name.
-    #[error("data set '{name}' is not one of {known}")]
+    #[error("data set '{name}' is not one of {known}{hint}")]
     Unknown {
         /// The name.
         name: String,
         /// The known names.
         known: String,
+        /// What to do if the name is a path.
+        hint: &'static str,
     },
     /// The files were not found.
     #[error("data set '{name}' is not in {}: {remedy}", folder.display())]

@@ -30,11 +30,14 @@ pub(super) fn load(info: &Info, folder: &Path, name: &str) -> Result<Dataset, Da
     let train_folder = if divided { folder.join("train") } else { folder.to_owned() };
     let class_names = classes(&train_folder)?;
     if class_names.len() < 2 || class_names.len() > 256 {
-        return Err(DataError::Missing {
-            name: name.to_owned(),
-            folder: train_folder,
-            remedy: format!("it has {} class folders; 2 to 256 are needed", class_names.len()),
-        });
+        let found = match class_names.as_slice() {
+            [] => "no class folder".to_owned(),
+            [only] => format!("one class folder, {only}"),
+            _ => format!("{} class folders", class_names.len()),
+        };
+        let needed = "2 to 256 are needed, either in the folder itself or in each of train and test";
+        let remedy = format!("it has {found}; {needed}");
+        return Err(DataError::Missing { name: name.to_owned(), folder: train_folder, remedy });
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
     for (class, class_name) in class_names.iter().enumerate() {

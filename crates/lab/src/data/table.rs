@@ -362,9 +362,14 @@ pub fn find(name: &str) -> Result<&'static Info, DataError> {
         Source::Own => info.name == base,
         Source::Embedded | Source::Files(_) | Source::ByHand => info.name == name,
     });
-    found.ok_or_else(|| DataError::Unknown {
-        name: name.to_owned(),
-        known: DATASETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+    found.ok_or_else(|| {
+        let own =
+            "; for your own data, choose image-folder, npz or events, and give its place with --data-dir";
+        DataError::Unknown {
+            name: name.to_owned(),
+            known: DATASETS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+            hint: if Path::new(name).exists() { own } else { "" },
+        }
     })
 }
 
