@@ -10,6 +10,7 @@ use leaklab_lab::run::Weights;
 use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::AdviceRow;
+use leaklab_record::text::counted;
 use leaklab_record::{NoiseKey, Row};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -121,7 +122,7 @@ fn text(advice: &AdviceRow) -> String {
          accuracy   {}{} on images that were not used for the choice ({} on those that were)\n  \
          gain       {:+.1} points{} compared with training and running without leak\n  \
          price      {:.0} synaptic operations per image, {:.2} times as many as without leak\n  \
-         from       {} seed{}, {} images in each half",
+         from       {}, {} images in each half",
         advice.stimulus.words(),
         advice.candidates,
         leak(advice.trained),
@@ -134,8 +135,7 @@ fn text(advice: &AdviceRow) -> String {
         interval(advice.gain_low, advice.gain_high),
         advice.synops,
         advice.synops_ratio,
-        advice.seeds,
-        if advice.seeds == 1 { "" } else { "s" },
+        counted(advice.seeds, "seed"),
         advice.images,
     )
 }

@@ -3,6 +3,7 @@
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use leaklab_lab::train::{Batch, Event};
 use leaklab_record::metrics::Epoch;
+use leaklab_record::text::counted;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -65,8 +66,10 @@ impl Progress {
                     _ => format!(", continued in epoch {} after batch {batch}", epoch + 1),
                 };
                 self.line(&format!(
-                    "{images} training and {test_images} {} images, {epochs} epochs, {threads} threads{from}",
-                    self.split
+                    "{images} training and {test_images} {} images, {}, {}{from}",
+                    self.split,
+                    counted(*epochs, "epoch"),
+                    counted(*threads as u64, "thread")
                 ));
             }
             Event::Notice(text) => self.warn(text),

@@ -12,6 +12,7 @@ use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::StudyConfig;
 use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::Control;
+use leaklab_record::text::counted;
 use leaklab_record::{Machine, RecordError, StudyFolder};
 use progress::Progress;
 use std::path::PathBuf;
@@ -284,9 +285,9 @@ fn words_of(arguments: &Arguments, study: &str) -> Vec<String> {
 
 /// Numbers that conditions may differ in, such as `10 epochs` or `2 to 3 epochs`.
 fn range(numbers: impl Iterator<Item = u64> + Clone, noun: &str) -> String {
-    let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
-    let plural = if most == 1 { "" } else { "s" };
-    if least == most { format!("{most} {noun}{plural}") } else { format!("{least} to {most} {noun}{plural}") }
+    let (least, greatest) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
+    let most = counted(greatest, noun);
+    if least == greatest { most } else { format!("{least} to {most}") }
 }
 
 fn print_plan(plan: &Plan, folder: &StudyFolder) {
@@ -320,11 +321,10 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         lanes => format!(", {lanes} runs at a time"),
     };
     println!(
-        "  time    about {} on {} thread{}{at_a_time}, if the machine does nothing else (estimated from a \
-         short training run)",
+        "  time    about {} on {}{at_a_time}, if the machine does nothing else (estimated from a short \
+         training run)",
         progress::duration(plan.seconds()),
-        plan.threads,
-        if plan.threads == 1 { "" } else { "s" }
+        counted(plan.threads as u64, "thread")
     );
     if plan.threads > plan.most_threads() {
         println!(
@@ -336,9 +336,8 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
     }
     if !plan.omitted.is_empty() {
         println!(
-            "  other   the folder also contains {} {} of other conditions or seeds, which {} not compared: {}",
-            plan.omitted.len(),
-            if plan.omitted.len() == 1 { "run" } else { "runs" },
+            "  other   the folder also contains {} of other conditions or seeds, which {} not compared: {}",
+            counted(plan.omitted.len() as u64, "run"),
             if plan.omitted.len() == 1 { "is" } else { "are" },
             plan.omitted.join(", ")
         );

@@ -7,6 +7,7 @@ use leaklab_engine::{Isa, Place, Tau};
 use leaklab_lab::config::{RunConfig, Settings};
 use leaklab_lab::train::{self, Control, Launch, Options, Ranks, Summary};
 use leaklab_record::Machine;
+use leaklab_record::text::counted;
 use std::path::PathBuf;
 
 /// Train a network, or resume a run that was stopped.
@@ -193,7 +194,7 @@ fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
                 let accuracy = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy =
                     accuracy.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));
-                println!("{run}: {} epochs{accuracy}", summary.epochs);
+                println!("{run}: {}{accuracy}", counted(summary.epochs, "epoch"));
             }
             Ok(())
         }

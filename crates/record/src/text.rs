@@ -1,4 +1,5 @@
-//! Makes untrusted text (names of runs, classes and files) harmless for CSV files and terminals.
+//! Makes untrusted text (names of runs, classes and files) harmless for CSV files and terminals, and puts
+//! numbers into words.
 
 use std::borrow::Cow;
 
@@ -28,9 +29,20 @@ pub fn for_terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A number with its noun, such as `1 epoch` or `2 epochs`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let words: Vec<String> = (0..3).map(|number| counted(number, "epoch")).collect();
+        assert_eq!(words, ["0 epochs", "1 epoch", "2 epochs"]);
+    }
 
     #[test]
     fn formulas_become_text_and_numbers_stay() {

@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use leaklab_lab::study::{Event, Plan, RunState, Stage};
 use leaklab_lab::train;
+use leaklab_record::text::counted;
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,7 +105,8 @@ impl Progress {
                 state.runs[*index].0 = self.planned[*index].0 as f64;
                 let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy = last.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
-                self.print(&mut state, &format!("{name}: {} epochs trained{accuracy}", summary.epochs));
+                let epochs = counted(summary.epochs, "epoch");
+                self.print(&mut state, &format!("{name}: {epochs} trained{accuracy}"));
             }
             Stage::Analysing(advance) => {
                 state.runs[*index].1 = advance.done as f64 / advance.total.max(1) as f64;

@@ -9,6 +9,7 @@ use super::stimulus::{PassKey, setting};
 use super::{AnalysisError, Analyst, Progress};
 use leaklab_engine::noise::HIGHEST_SEVERITY;
 use leaklab_record::tables::{CorrectnessRow, RobustnessRow, RobustnessSummaryRow};
+use leaklab_record::text::counted;
 use leaklab_record::{NoiseKey, Rows, Stimulus, Table};
 
 /// The stimuli that the analysis needs, each once.
@@ -48,10 +49,9 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     let mut curves = Rows::new(
         "Accuracy against severity of noise",
         format!(
-            "Accuracy and SSE on {images} test samples, each shown {presentations} time{} with new input \
-             spikes, at each severity of each noise; severity 0 is the clean evaluation. Intervals are \
-             Wilson's, 95 %, over samples.",
-            if presentations == 1 { "" } else { "s" }
+            "Accuracy and SSE on {images} test samples, each shown {} with new input spikes, at each severity \
+             of each noise; severity 0 is the clean evaluation. Intervals are Wilson's, 95 %, over samples.",
+            counted(presentations, "time")
         ),
     );
     let mut summary = Rows::new(
