@@ -11,7 +11,7 @@ use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::AdviceRow;
 use leaklab_record::text::counted;
-use leaklab_record::{NoiseKey, Row};
+use leaklab_record::{NoiseKey, Row, StudyFolder};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct Arguments {
     /// Largest number of synaptic operations per image; not limited if not given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     synops_budget: Option<String>,
-    /// Name of the baseline, with which the other conditions are compared; if not given, the condition with
-    /// the least leak.
+    /// Name of a condition: the networks that differ from it in tau alone are considered, and compared with
+    /// the one of them that has no leak. If not given, the study's baseline.
     #[arg(long, value_name = "CONDITION")]
     baseline: Option<String>,
     /// Folder with the data sets, instead of the one in the runs' settings.
@@ -52,6 +52,10 @@ pub fn run(arguments: Arguments) -> Outcome {
         arguments.noise.parse().map_err(|e| usage(format!("--noise {}: {e}", arguments.noise)))?;
     let severity = arguments.severity.as_deref().map(severity).transpose()?;
     let budget = arguments.synops_budget.as_deref().map(budget).transpose()?;
+    if !StudyFolder::at(&arguments.study).exists() {
+        let reason = "not the folder of a study; `leaklab study` makes one";
+        return Err(format!("{}: {reason}", arguments.study.display()).into());
+    }
     let Members { runs, baseline } = members(std::slice::from_ref(&arguments.study))?;
     let baseline = arguments.baseline.or(baseline);
     let options = Options {

@@ -30,9 +30,9 @@ pub struct Arguments {
     /// robustness comes from.
     #[arg(required = true)]
     analysis: Vec<String>,
-    /// Use this many test images, class-balanced, instead of the number in the run's settings.
-    #[arg(long, value_name = "N")]
-    images: Option<std::num::NonZeroUsize>,
+    /// Use this many of the run's test images, class-balanced; if there are fewer, all of them.
+    #[arg(long, value_name = "N", value_parser = flags::images, allow_negative_numbers = true)]
+    images: Option<usize>,
     /// Noises to test in addition to those in the run's settings, such as deletion/channel,jitter/channel.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     noise: Vec<String>,
@@ -95,7 +95,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                 }
             }
             let options = Options {
-                images: arguments.images.map(std::num::NonZeroUsize::get),
+                images: arguments.images,
                 noise: noises(&arguments.noise)?,
                 data_dir: arguments.data_dir,
                 weights: if arguments.best { Weights::Best } else { Weights::Last },
@@ -169,18 +169,15 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
     let Members { runs, baseline } = members(&arguments.runs)?;
     let out = match arguments.out {
         Some(out) => out,
-        // STUDY/runs/RUN has its tables in STUDY/compare.
-        None => match runs.first().and_then(|run| run.parent()).filter(|parent| parent.ends_with("runs")) {
-            // A part of a study's runs must not replace the comparison of all of them.
-            Some(parent) if arguments.runs.iter().any(|given| RunFolder::at(given).exists()) => {
-                let study = parent.parent().unwrap_or(parent).display();
-                return Err(crate::usage(format!(
-                    "the tables would replace those of the whole study {study}; give another folder with --out \
-                     DIR, or give the study's folder instead of its runs"
-                )));
+        None => match arguments.runs.as_slice() {
+            // STUDY/runs/RUN has its tables in STUDY/compare. A part of a study's runs must not replace them.
+            [folder] if !RunFolder::at(folder).exists() => StudyFolder::at(folder).compare(),
+            _ => {
+                return Err(crate::usage(
+                    "give the folder for the tables with --out DIR, or the folder of a whole study instead of \
+                     its runs",
+                ));
             }
-            Some(parent) => parent.with_file_name("compare"),
-            None => return Err(crate::usage("give the folder for the tables with --out DIR")),
         },
     };
     let baseline = arguments.baseline.or(baseline);

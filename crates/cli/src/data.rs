@@ -185,7 +185,10 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
     match info.source {
         Source::Files(_) => {}
         Source::Embedded => {
-            println!("{} is embedded in the program; there is nothing to fetch.", info.name);
+            match json {
+                true => println!("{}", json!({ "event": "embedded", "name": info.name })),
+                false => println!("{} is embedded in the program; there is nothing to fetch.", info.name),
+            }
             return Ok(());
         }
         Source::Own => {
@@ -273,7 +276,7 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
         _ => location::folder(data_dir)?,
     };
     let (dataset, findings) = verify::verify(info, name, &folder)?;
-    let wrong = findings.iter().filter(|finding| !finding.is_right()).count();
+    let wrong = findings.iter().filter(|finding| finding.right() == Some(false)).count();
     let (train, test) =
         (dataset.train.class_counts(dataset.classes), dataset.test.class_counts(dataset.classes));
     let means = dataset.train.channel_means(dataset.shape);
@@ -281,12 +284,15 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
     if json {
         let rows: Vec<Value> = findings
             .iter()
-            .map(|f| json!({ "what": f.what, "found": f.found, "expected": f.expected, "right": f.is_right() }))
+            .map(|f| json!({ "what": f.what, "found": f.found, "expected": f.expected, "right": f.right() }))
             .collect();
         let classes = &dataset.class_names;
+        // Unknown if nothing could be compared.
+        let compared = findings.iter().any(|finding| finding.expected.is_some());
+        let right = compared.then_some(wrong == 0);
         println!(
             "{}",
-            json!({ "name": name, "right": wrong == 0, "findings": rows, "classes": classes,
+            json!({ "name": name, "right": right, "findings": rows, "classes": classes,
             "train_counts": train, "test_counts": test, "train_channel_means": means,
             "train_events": events[0], "test_events": events[1] })
         );

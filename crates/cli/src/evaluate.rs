@@ -28,9 +28,9 @@ pub struct Arguments {
     /// Evaluate the training images (without augmentation and dropout) instead of the test images.
     #[arg(long)]
     train: bool,
-    /// Use only this many images, class-balanced.
-    #[arg(long, value_name = "IMAGES", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
+    /// Use this many images, class-balanced, instead of the number in the run's settings.
+    #[arg(long, value_name = "IMAGES", value_parser = flags::images, allow_negative_numbers = true)]
+    limit: Option<usize>,
     /// Folder with the data sets, instead of the one in the run's settings.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     run.change_leak(&arguments.leak.change().map_err(usage)?).map_err(usage)?;
     run.config.data_dir = arguments.data_dir.clone().or(run.config.data_dir);
-    let limit = arguments.limit.map(|n| n as usize);
+    let limit = arguments.limit;
     if !arguments.train {
         run.config.test_limit = limit.or(run.config.test_limit);
     }

@@ -1,6 +1,6 @@
 //! Flags that several subcommands share. A wrong value is refused with one sentence.
 
-use leaklab_engine::noise::{Noise, NoiseError, Scenario};
+use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, NoiseError, Scenario};
 use leaklab_engine::{LeakChange, LeakError, Tau};
 use leaklab_lab::train::MOST_THREADS;
 
@@ -8,6 +8,22 @@ use leaklab_lab::train::MOST_THREADS;
 pub fn threads(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n));
     number.ok_or_else(|| format!("a whole number from 1 to {MOST_THREADS} is expected"))
+}
+
+/// A number of images.
+pub fn images(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&n| n > 0);
+    number.ok_or_else(|| "a whole number of 1 or more is expected".to_owned())
+}
+
+/// A severity of noise; whether there is such a one is checked with the noise.
+pub fn severity(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("a whole number from 0 to {HIGHEST_SEVERITY} is expected"))
+}
+
+/// Any number.
+pub fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "a number is expected".to_owned())
 }
 
 /// Help of `--isa`.
@@ -62,7 +78,7 @@ pub struct NoiseFlags {
     #[arg(long, requires = "noise")]
     scenario: Option<String>,
     /// Severity of the noise, from 0 (clean) to 8.
-    #[arg(long, requires = "noise")]
+    #[arg(long, requires = "noise", value_parser = severity, allow_negative_numbers = true)]
     severity: Option<usize>,
 }
 

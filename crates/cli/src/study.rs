@@ -297,19 +297,21 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
     let trained = plan.runs.iter().filter(|run| run.epochs >= run.planned).count();
     let begun = plan.runs.iter().filter(|run| run.epochs > 0).count() - trained;
     println!(
-        "Study {}: {} runs: {}; seeds {}",
+        "Study {}: {}: {}; {} {}",
         config.name,
-        plan.runs.len(),
-        config.conditions.iter().map(|condition| condition.name.as_str()).collect::<Vec<_>>().join(", "),
+        counted(plan.runs.len() as u64, "run"),
+        config.conditions.iter().map(|condition| condition.name.as_str()).collect::<Vec<_>>().join("; "),
+        if seeds.len() == 1 { "seed" } else { "seeds" },
         seeds.join(", ")
     );
     let conditions = || config.conditions.iter().map(|condition| &condition.run);
     println!(
-        "  each    {} of {} images of {}, {} test images, {}",
+        "  each    {} of {} images of {}, {} {} images, {}",
         range(conditions().map(|run| run.epochs), "epoch"),
         plan.train_images,
         base.dataset,
         plan.test_images,
+        if base.validation > 0.0 { "validation" } else { "test" },
         range(conditions().map(|run| run.time_steps as u64), "time step")
     );
     println!("  network {}", base.network);

@@ -56,6 +56,31 @@ fn analyses_and_compares_runs() {
     let equal =
         |a: &str, b: &str| std::fs::read(here.join(a)).unwrap() == std::fs::read(here.join(b)).unwrap();
     assert!(equal("study/compare/claims.csv", "other/claims.csv"));
+    // Without --out, a part of the runs would replace the comparison of all of them.
+    let output = leaklab(here, &["analyse", "compare", run, "study/runs/tau-inf_seed-1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("give the folder for the tables with --out"));
+
+    // A run's folder is neither that of a study nor that of a model.
+    for arguments in [
+        &["study", "digits", "--out", run][..],
+        &["export", run, "--safetensors", run],
+        &["advise", run, "--noise", "gaussian/pixel"],
+    ] {
+        let output = leaklab(here, arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        let message = text(&output.stderr);
+        let words = ["there is a run here already", "the folder of a run", "not the folder of a study"];
+        assert!(words.iter().any(|words| message.contains(words)), "{message}");
+    }
+    // If a run's folder contains a model as well, the run counts.
+    done(here, &["export", run, "--safetensors", "model"]);
+    for file in ["config.json", "model.safetensors"] {
+        std::fs::write(here.join(run).join(file), "{}").unwrap();
+    }
+    done(here, &["export", run, "--npz", "weights.npz"]);
+    let output = leaklab(here, &["export", "model", "--npz", "other.npz", "--best"]);
+    assert!(text(&output.stderr).contains("a model has one set of weights"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -76,5 +101,10 @@ fn wrong_usage_is_2_and_failure_1() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("such as gaussian/pixel"), "{}", text(&output.stderr));
     let output = leaklab(folder.path(), &["analyse", "compare", "nowhere"]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("nowhere: not a run folder"), "{}", text(&output.stderr));
+    for (images, words) in [("0", "a whole number of 1 or more"), ("x", "a whole number of 1 or more")] {
+        let output = leaklab(folder.path(), &["analyse", "nowhere", "all", "--images", images]);
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
 }

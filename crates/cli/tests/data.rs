@@ -56,6 +56,12 @@ fn verifies() {
     let output = leaklab(&["verify", "digits", "--json"], folder.path());
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["right"], true);
+    // No digest of these recordings is published, so they are not known to be right.
+    let events = leaklab(&["verify", "digits-events", "--json"], folder.path());
+    let found: serde_json::Value = serde_json::from_slice(&events.stdout).unwrap();
+    assert_eq!(found["findings"][1]["right"], serde_json::Value::Null, "{found}");
+    let fetched = leaklab(&["fetch", "digits", "--json"], folder.path());
+    assert!(serde_json::from_slice::<serde_json::Value>(&fetched.stdout).is_ok());
     // A part of a data set can be read, but it is not the published one.
     let record: Vec<u8> = std::iter::once(3).chain([9; 3072]).collect();
     std::fs::write(folder.path().join("train.bin"), &record).unwrap();

@@ -76,7 +76,7 @@ fn every_subcommand_says_what_is_wrong() {
         ("evaluate empty --severity 3", 2, "--noise"),
         ("analyse empty all", 1, "not a run folder"),
         ("analyse empty colour", 2, "'colour' is not one of robustness"),
-        ("analyse compare empty", 2, "--out DIR"),
+        ("analyse compare empty", 1, "not a run folder: it has no run.toml"),
         ("data fetch nosuch", 2, "'nosuch' is not one of digits, "),
         ("data verify cifar10", 1, "leaklab data fetch cifar10"),
         ("data show digits --out sheet.png --noise pink --severity 3", 2, "'pink' is not one of gaussian, "),

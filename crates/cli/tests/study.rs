@@ -94,7 +94,7 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
     let done = output(&["study", &file, "--out", &out.to_string_lossy(), "--dry-run", "--tau", "5,30,inf"]);
     let plan = text(&done.stdout);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    assert!(plan.starts_with("Study small: 6 runs: tau 5, tau 30, tau inf; seeds 1, 2\n"), "{plan}");
+    assert!(plan.starts_with("Study small: 6 runs: tau 5; tau 30; tau inf; seeds 1, 2\n"), "{plan}");
     for word in ["  time    about ", "  disk    about ", "3 epochs of 160 images of digits"] {
         assert!(plan.contains(word), "{plan}");
     }
@@ -148,7 +148,11 @@ fn a_program_gets_one_object() {
     let [a, b] = some.map(|run| run.to_string_lossy().into_owned());
     let refused = output(&["analyse", "compare", &a, &b]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("the whole study"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("of a whole study instead of its runs"),
+        "{}",
+        text(&refused.stderr)
+    );
     assert_eq!(fs::read(out.join("compare/claims.csv")).unwrap(), tables);
     // Runs that a continued study would no longer compare are named.
     assert_eq!(object(&["--dry-run"])["omitted_runs"], serde_json::json!([]));

@@ -123,6 +123,8 @@ pub struct TrainedRun {
     pub config: RunConfig,
     /// The network.
     pub network: Network,
+    /// Which of its weights these are.
+    pub weights: Weights,
     /// How far it was trained.
     pub position: Position,
     /// The leak in training, if the network is run with another leak.
@@ -148,7 +150,7 @@ impl TrainedRun {
         };
         let network = network_of(&config, &checkpoint, path)?;
         let position = checkpoint.header.position;
-        Ok(TrainedRun { folder, config, network, position, trained_leak: None, notice })
+        Ok(TrainedRun { folder, config, network, weights, position, trained_leak: None, notice })
     }
 
     /// Changes the leak of the trained network; only the decay of the membranes changes.
@@ -162,14 +164,17 @@ impl TrainedRun {
         Ok(())
     }
 
-    /// Folder of its tables: the run's `analysis` folder, or a folder within it if the leak is not that of
-    /// training.
+    /// Folder of its tables: the run's `analysis` folder, or a folder within it if the weights are not those
+    /// after the last epoch, or if the leak is not that of training. Comparisons read the former only.
     pub fn analysis_folder(&self) -> PathBuf {
-        let folder = self.folder.analysis();
-        match &self.trained_leak {
-            None => folder,
-            Some(_) => folder.join(format!("tau-{}", slug(&self.network.leak().to_string()))),
+        let mut folder = self.folder.analysis();
+        if self.weights == Weights::Best {
+            folder.push("best");
         }
+        if self.trained_leak.is_some() {
+            folder.push(format!("tau-{}", slug(&self.network.leak().to_string())));
+        }
+        folder
     }
 
     /// Loads the run's data set, with its limits.

@@ -217,6 +217,21 @@ fn another_leak_has_separate_tables() {
     assert_eq!(rows::<RobustnessRow>(&tables)[0].sse, Some(clean.sse));
 }
 
+/// The tables of the best epoch's weights do not replace those that comparisons read.
+#[test]
+fn the_best_epoch_has_separate_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = train_run(folder.path(), "inf", 6);
+    let own = all(&run, 2);
+    let options = Options { weights: Weights::Best, ..options(2) };
+    let tables = analyse(&run, &[Analysis::Robustness], &options, &mut |_| true).unwrap();
+    assert_eq!(
+        Table::read(&run.join("analysis/best/robustness.json")).unwrap(),
+        *find(&tables, "robustness")
+    );
+    assert_eq!(Table::read(&run.join("analysis/robustness.json")).unwrap(), *find(&own, "robustness"));
+}
+
 /// Several presentations are averaged, and each draws new spikes.
 #[test]
 fn presentations_draw_new_spikes() {

@@ -138,6 +138,8 @@ fn wrong_conditions_are_refused_with_their_line() {
         ),
         ("[[condition]]\ntau = 30\ndropuot = 0.5\n", ["line 4", "did you mean `dropout`"]),
         ("[[condition]]\ntau = 30\nnetwork = \"1x8x8-10o\"\n", ["line 4", "share it"]),
+        ("[[condition]]\ntau = 30\nvalidation = 0.2\n", ["line 4", "share it"]),
+        ("[[condition]]\ntau = 30\ntest_limit = 100\n", ["line 4", "share it"]),
         (
             "[[condition]]\ntau = 30\nseverity.\"gaussian/pixel\" = [1, 2, 3, 4, 5, 6, 7, 8]\n",
             ["line 4", "share it"],
@@ -306,6 +308,15 @@ fn a_settings_file_is_a_regular_file_of_a_size() {
 fn a_name_that_says_no_more_than_the_leak_is_the_same_after_it_is_written() {
     let study = load("dataset = \"digits\"\ntau = 30\nlayer_tau.conv1 = 5\nreadout_tau = inf\n");
     assert_eq!(load(&study.to_toml()), StudyConfig { name: "own".into(), ..study });
+}
+
+#[test]
+fn a_tau_that_every_condition_replaces_is_not_shared() {
+    let study = load("dataset = \"digits\"\ntau = inf\n[[condition]]\ntau = 381\nseeds = [3]\n");
+    assert_eq!(study.base.leak.as_uniform().map(|tau| tau.steps()), Some(381.0));
+    assert_eq!(load(&study.to_toml()), study);
+    let study = load("dataset = \"digits\"\n[[condition]]\ntau = 38\n");
+    assert_eq!(load(&study.to_toml()), study);
 }
 
 /// The keys of each field of a run's settings, from a list that the compiler compares with the fields.

@@ -8,6 +8,7 @@ use leaklab_lab::train::MOST_THREADS;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 /// Limit for the number of steps, which the engine counts in 16 bits.
 pub const MOST_STEPS: usize = u16::MAX as usize;
@@ -41,6 +42,17 @@ fn count(name: &str, value: &Bound<'_, PyAny>, least: u64, most: u64) -> PyResul
     match value.is_none() {
         true => Ok(None),
         false => whole(name, value, least..=most).map(|number| Some(number as usize)),
+    }
+}
+
+/// The folder for results; an empty path is refused.
+pub fn out(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let path: Option<PathBuf> = value.extract()?;
+    match path {
+        Some(path) if path.as_os_str().is_empty() => {
+            Err(fault("out is empty; the path of a folder is expected"))
+        }
+        path => Ok(path),
     }
 }
 

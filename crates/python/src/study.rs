@@ -35,7 +35,7 @@ use std::sync::{Mutex, PoisonError};
 pub fn study<'py>(
     py: Python<'py>,
     config: &Bound<'py, PyAny>,
-    out: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::out)] out: Option<PathBuf>,
     #[pyo3(from_py_with = arguments::callback)] callback: Option<Py<PyAny>>,
     #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     checkpoint_minutes: f64,

@@ -39,7 +39,7 @@ use std::time::Instant;
 pub fn train<'py>(
     py: Python<'py>,
     config: &Bound<'py, PyAny>,
-    out: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::out)] out: Option<PathBuf>,
     initial: Option<PyRef<'py, Network>>,
     exist_ok: bool,
     #[pyo3(from_py_with = arguments::callback)] callback: Option<Py<PyAny>>,

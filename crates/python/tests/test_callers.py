@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import warnings
 import zlib
 
@@ -89,6 +90,29 @@ def test_a_forked_child_trains_evaluates_and_analyses(tmp_path):
     finally:
         child.join(10)
         child.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork is how Linux starts workers")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_killed_child_leaves_no_lock(tmp_path):
+    """The lock names the child and not its parent, which lives on."""
+    leaklab.train(SMALL, tmp_path / "first")
+    run = tmp_path / "run"
+    child = multiprocessing.get_context("fork").Process(
+        target=leaklab.train, args=(SMALL | {"epochs": 1000}, run), kwargs={"threads": 1}
+    )
+    child.start()
+    try:
+        deadline = time.monotonic() + 60
+        while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with pytest.raises(ValueError, match=f"process {child.pid} "):
+            leaklab.resume(run)
+    finally:
+        child.kill()
+        child.join(10)
+    stopped = leaklab.resume(run, callback=lambda event: False)
+    assert stopped["outcome"] == "interrupted"
 
 
 @pytest.mark.parametrize("threads", [0, 1025, 10_000, 2**40])

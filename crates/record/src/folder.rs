@@ -23,7 +23,11 @@ impl RunFolder {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let folder = RunFolder::at(path);
         if !folder.exists() {
-            let missing = if folder.path.is_dir() { "it has no run.toml" } else { "there is no such folder" };
+            let missing = match fs::metadata(&folder.path) {
+                Ok(found) if found.is_dir() => "it has no run.toml",
+                Ok(_) => "it is a file",
+                Err(_) => "there is no such folder",
+            };
             return Err(RecordError::NotARun { path: folder.path, missing });
         }
         for within in [folder.analysis(), folder.analysis().join("passes")] {

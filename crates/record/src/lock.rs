@@ -154,8 +154,7 @@ fn claim(path: &Path) -> Result<(Content, File), Refused> {
         // Created again in each attempt: its modification time is the current time of the file system's
         // clock.
         let (partial, file) = atomic::create(path)?;
-        let content =
-            Content { token: format!("{:016x}", atomic::random()), process: Process::this().clone() };
+        let content = Content { token: format!("{:016x}", atomic::random()), process: Process::this() };
         let written = beat(&file, &content).and_then(|()| file.metadata()?.modified());
         let outcome = written.map_err(Refused::Io).and_then(|now| place(path, &partial, &content, now));
         if !matches!(outcome, Ok(Placed::Renamed)) {
@@ -422,7 +421,7 @@ mod tests {
     fn a_live_holder_here_keeps_its_lock_however_old_its_heartbeat() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        leave(&path, Process::this().clone(), 100 * STALE);
+        leave(&path, Process::this(), 100 * STALE);
         assert!(!held(&path).stale);
         let found = holder(&path).unwrap().unwrap();
         assert!(!found.stale && found.age > 99 * STALE);

@@ -31,6 +31,7 @@ impl Readout {
             Readout::Leaky(tau) if tau.leaks() => format!("tau {tau}"),
             Readout::Leaky(_) => "no leak".to_owned(),
             Readout::Reversed(tau) => format!("tau {tau} reversed in time"),
+            Readout::Window { first, last } if first == last => format!("step {first} only"),
             Readout::Window { first, last } => format!("steps {first} to {last} only"),
         }
     }

@@ -35,20 +35,17 @@ pub enum Life {
 }
 
 impl Process {
-    /// This process.
-    pub fn this() -> &'static Process {
-        static THIS: OnceLock<Process> = OnceLock::new();
-        THIS.get_or_init(|| {
-            let line = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
-            let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.display().to_string());
-            Process {
-                host: host(),
-                pid: std::process::id(),
-                boot: line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
-                namespace: namespace.unwrap_or_default(),
-                started: line("/proc/self/stat").ok().and_then(|stat| state_of(&stat)).map_or(0, |s| s.1),
-            }
-        })
+    /// This process. It is not stored: a forked child would inherit the identity of its parent.
+    pub fn this() -> Process {
+        let line = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.display().to_string());
+        Process {
+            host: host(),
+            pid: std::process::id(),
+            boot: line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+            namespace: namespace.unwrap_or_default(),
+            started: line("/proc/self/stat").ok().and_then(|stat| state_of(&stat)).map_or(0, |s| s.1),
+        }
     }
 
     /// Whether it runs, or ran, under the same kernel as this process.
@@ -110,8 +107,13 @@ fn state_of(stat: &str) -> Option<(char, u64)> {
     Some((state, fields.nth(18)?.parse().ok()?))
 }
 
-/// The host's name; empty if unknown.
+/// The host's name; empty if unknown. It is the same in a forked child.
 fn host() -> String {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(find_host).clone()
+}
+
+fn find_host() -> String {
     let from_kernel = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let from_program = || std::process::Command::new("uname").arg("-n").output().ok().map(|o| o.stdout);
     let from_program = || from_program().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -124,12 +126,12 @@ impl Process {
     /// A process of this machine that has ended: its id now belongs to another process.
     pub(crate) fn ended() -> Self {
         let this = Process::this();
-        Process { started: this.started - 1, ..this.clone() }
+        Process { started: this.started - 1, ..this }
     }
 
     /// A process of another machine.
     pub(crate) fn elsewhere() -> Self {
-        Process { host: "node7".into(), boot: "another".into(), ..Process::this().clone() }
+        Process { host: "node7".into(), boot: "another".into(), ..Process::this() }
     }
 }
 

@@ -23,6 +23,7 @@ pub fn plan(plan: &Plan, folder: &StudyFolder) -> Value {
         "time_steps": base.time_steps,
         "train_images": plan.train_images,
         "test_images": plan.test_images,
+        "validation": plan.config.base.validation,
         "runs": runs.collect::<Vec<_>>(),
         "threads": plan.threads,
         "runs_at_a_time": plan.lanes(),

@@ -104,7 +104,9 @@ impl Progress {
             Stage::Trained(summary) => {
                 state.runs[*index].0 = self.planned[*index].0 as f64;
                 let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
-                let accuracy = last.map_or(String::new(), |a| format!(", test accuracy {:.2} %", 100.0 * a));
+                let which = if summary.validation > 0.0 { "validation" } else { "test" };
+                let accuracy =
+                    last.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));
                 let epochs = counted(summary.epochs, "epoch");
                 self.print(&mut state, &format!("{name}: {epochs} trained{accuracy}"));
             }

@@ -28,7 +28,7 @@ pub struct NeuronArguments {
     /// Mean input (dimensionless: threshold 1, reset 0)
     #[arg(
         long,
-        allow_negative_numbers = true,
+        allow_negative_numbers = true, value_parser = crate::flags::number,
         required_unless_present = "physical",
         conflicts_with = "physical"
     )]
@@ -36,32 +36,32 @@ pub struct NeuronArguments {
     /// Noise intensity, if all noise is stimulus
     #[arg(
         long,
-        allow_negative_numbers = true,
+        allow_negative_numbers = true, value_parser = crate::flags::number,
         required_unless_present_any = ["physical", "d_st"],
         conflicts_with_all = ["physical", "d_st", "d_bg"]
     )]
     d: Option<f64>,
     /// Noise intensity of the stimulus, instead of --d
-    #[arg(long, allow_negative_numbers = true, conflicts_with = "physical")]
+    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number, conflicts_with = "physical")]
     d_st: Option<f64>,
     /// Noise intensity of the background, in addition to --d-st
-    #[arg(long, allow_negative_numbers = true, requires = "d_st")]
+    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number, requires = "d_st")]
     d_bg: Option<f64>,
     /// Refractory time, in membrane time constants, or seconds with --physical
-    #[arg(long, allow_negative_numbers = true, default_value_t = 0.0)]
+    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number, default_value_t = 0.0)]
     tau_r: f64,
     /// Physical units instead of --mu and --d: R=OHM,C=FARAD,I=AMPERE,D_I=AMPERE^2*SECOND,V=VOLT (threshold
     /// minus rest), and D_bg=AMPERE^2*SECOND for background noise; the model `if` needs no R
     #[arg(long, value_name = "KEY=VALUE,..")]
     physical: Option<String>,
     /// Width of the spike's onset (eif)
-    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true, value_parser = crate::flags::number)]
     delta: f64,
     /// Potential at which a spike is counted (eif, default 1 + 10 delta; qif, default 50)
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number)]
     threshold: Option<f64>,
     /// Potential to which the membrane is reset (eif, default 0; qif, default -50)
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number)]
     reset: Option<f64>,
     /// Simulate the neuron too, and print its estimates next to the theory (coherence with 95 % intervals,
     /// rate and spectrum with standard errors)

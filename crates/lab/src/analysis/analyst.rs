@@ -104,8 +104,7 @@ impl Analyst {
         Ok(Analyst { run, dataset, epochs, presentation, packed, pool, workspaces, weights, fingerprint })
     }
 
-    /// Folder of the tables: the run's `analysis` folder, or a folder within it if the leak is not that of
-    /// training.
+    /// Folder of the tables; see [`TrainedRun::analysis_folder`].
     pub fn folder(&self) -> PathBuf {
         self.run.analysis_folder()
     }

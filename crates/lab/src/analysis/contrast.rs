@@ -52,14 +52,16 @@ pub struct Worth {
 }
 
 impl Contrast {
-    /// The contrast from one difference per seed.
+    /// The contrast from one difference per seed, of a quantity that is not measured image by image.
     pub fn of_seeds(differences: &[f64]) -> Option<Self> {
-        let rows: Vec<Vec<f64>> = differences.iter().map(|&d| vec![d]).collect();
-        Self::crossed(&rows)
+        let (mean, pairs) = (mean(differences)?, differences.len());
+        let (s, squares) = (pairs as f64, differences.iter().map(|x| (x - mean).powi(2)).sum::<f64>());
+        let worth = || Worth::new(mean, squares / ((s - 1.0) * s), s - 1.0, None);
+        Some(Contrast { mean, pairs, worth: (pairs >= MINIMUM_PAIRS).then(worth) })
     }
 
-    /// The contrast from the differences of single images, `[seed][image]`; all seeds have the same images. A
-    /// quantity that is not measured image by image has one value per seed.
+    /// The contrast from the differences of single images, `[seed][image]`; all seeds have the same images.
+    /// There is no interval from a single image, because it says nothing about others.
     pub fn crossed(differences: &[Vec<f64>]) -> Option<Self> {
         let (pairs, images) = (differences.len(), differences.first()?.len());
         if images == 0 || differences.iter().any(|row| row.len() != images) {
@@ -70,24 +72,19 @@ impl Contrast {
         let of_image: Vec<f64> =
             (0..images).map(|i| differences.iter().map(|row| row[i]).sum::<f64>() / s).collect();
         let mean = mean(&of_seed)?;
-        if pairs < MINIMUM_PAIRS {
+        if pairs < MINIMUM_PAIRS || images < 2 {
             return Some(Contrast { mean, pairs, worth: None });
         }
         let squares = |values: &[f64]| values.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-        let seeds = squares(&of_seed) / ((s - 1.0) * s);
-        let worth = if images == 1 {
-            Worth::new(mean, seeds, s - 1.0, None)
-        } else {
-            let image = squares(&of_image) / ((n - 1.0) * n);
-            let mut rest = 0.0;
-            for (row, of_seed) in differences.iter().zip(&of_seed) {
-                for (x, of_image) in row.iter().zip(&of_image) {
-                    rest += (x - of_seed - of_image + mean).powi(2);
-                }
+        let (seeds, image) = (squares(&of_seed) / ((s - 1.0) * s), squares(&of_image) / ((n - 1.0) * n));
+        let mut rest = 0.0;
+        for (row, of_seed) in differences.iter().zip(&of_seed) {
+            for (x, of_image) in row.iter().zip(&of_image) {
+                rest += (x - of_seed - of_image + mean).powi(2);
             }
-            let both = rest / ((s - 1.0) * (n - 1.0) * s * n);
-            Worth::new(mean, seeds, s - 1.0, Some((image, n - 1.0, both)))
-        };
+        }
+        let both = rest / ((s - 1.0) * (n - 1.0) * s * n);
+        let worth = Worth::new(mean, seeds, s - 1.0, Some((image, n - 1.0, both)));
         Some(Contrast { mean, pairs, worth: Some(worth) })
     }
 
@@ -161,9 +158,9 @@ fn quantile(share: f64, freedom: usize) -> f64 {
     row.and_then(|row| row.get(freedom)).map_or_else(compute, |quantile| *quantile.get_or_init(compute))
 }
 
-/// Degrees of freedom for which Student's 95 % quantile is `quantile`, between `fewest` and `most`.
-fn freedom_of(quantile: f64, fewest: f64, most: f64) -> f64 {
-    let (mut low, mut high) = (fewest, most.max(fewest));
+/// Degrees of freedom for which Student's 95 % quantile is `quantile`, between two numbers.
+fn freedom_of(quantile: f64, one: f64, other: f64) -> f64 {
+    let (mut low, mut high) = (one.min(other), one.max(other));
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if student_outside(quantile, middle) > 1.0 - CONFIDENCE { low = middle } else { high = middle }
@@ -259,17 +256,26 @@ mod tests {
     #[test]
     fn interval_and_p_value_agree() {
         // A mean at the very end of its interval has p = 5 %, however the variance is divided.
-        for (seeds, image, both) in [(1.0, 0.0, 0.0), (1.0, 3.0, 0.1), (0.01, 2.0, 0.0), (0.0, 1.0, 0.9)] {
-            let at = |mean: f64| Worth::new(mean, seeds, 3.0, Some((image, 354.0, both)));
-            let half = at(0.0).interval.high;
-            assert!((at(half).p - 0.05).abs() < 1e-9, "{}", at(half).p);
-            assert!(at(1.01 * half).p < 0.05 && at(0.99 * half).p > 0.05);
-            // Never narrower than the seeds alone or the images alone allow.
-            let alone = [(seeds, 3.0), (image, 354.0)];
-            for (variance, freedom) in alone {
-                assert!(half >= student_quantile(0.95, freedom) * f64::sqrt(variance) - 1e-12);
+        // Few seeds with many images, and fewer images than seeds.
+        for (of_seeds, of_images) in [(3.0, 354.0), (11.0, 2.0)] {
+            for (seeds, image, both) in [(1.0, 0.0, 0.0), (1.0, 3.0, 0.1), (0.01, 2.0, 0.0), (0.0, 1.0, 0.9)]
+            {
+                let at = |mean: f64| Worth::new(mean, seeds, of_seeds, Some((image, of_images, both)));
+                let half = at(0.0).interval.high;
+                assert!((at(half).p - 0.05).abs() < 1e-9, "{}", at(half).p);
+                assert!(at(1.01 * half).p < 0.05 && at(0.99 * half).p > 0.05);
+                // Never narrower than the seeds alone or the images alone allow.
+                for (variance, freedom) in [(seeds, of_seeds), (image, of_images)] {
+                    assert!(half >= student_quantile(0.95, freedom) * f64::sqrt(variance) - 1e-12);
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_single_image_gives_no_interval() {
+        let contrast = Contrast::crossed(&[vec![0.0], vec![0.0]]).unwrap();
+        assert_eq!((contrast.mean, contrast.pairs, contrast.worth), (0.0, 2, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use toml::Value;
 
 /// Settings that all conditions share: other images, another network or another measurement would make it
 /// another study.
-pub(super) const SHARED: [&str; 12] = [
+pub(super) const SHARED: [&str; 14] = [
     "dataset",
     "network",
     "seed",
@@ -21,6 +21,8 @@ pub(super) const SHARED: [&str; 12] = [
     "condition",
     "data_dir",
     "data_sha256",
+    "validation",
+    "test_limit",
     "severity",
     "analysis_images",
     "presentations",
@@ -156,18 +158,17 @@ impl StudyConfig {
         self.base.data_sha256.clone_from(&digest);
         self.conditions.iter_mut().for_each(|condition| condition.run.data_sha256.clone_from(&digest));
     }
-
-    /// The largest time constant among the conditions with the same leak in all layers.
-    pub fn least_leak(&self) -> Option<Tau> {
-        self.conditions.iter().filter_map(|condition| condition.run.leak.as_uniform()).max()
-    }
 }
 
 impl RunConfig {
     /// The settings that all conditions share; if `tau` is not shared, it is that of the first condition.
     fn unnamed(settings: &Settings, seeds: &[u64]) -> Result<Self, ConfigError> {
         let mut shared = settings.clone();
-        let first = shared.value("tau").and_then(|value| list(value).first().cloned());
+        // A value that every condition replaces is not shared.
+        let replaced =
+            !settings.conditions.is_empty() && settings.conditions.iter().all(|c| c.contains("tau"));
+        let value = shared.value("tau").filter(|value| value.is_array() || !replaced);
+        let first = value.and_then(|value| list(value).first().cloned());
         let of_condition = || settings.conditions.iter().find_map(|c| c.value("tau").cloned());
         if let Some(tau) = first.or_else(of_condition) {
             shared.set_keeping_origin("tau", tau);
@@ -268,8 +269,11 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         for (key, (value, origin)) in &table.entries {
             if key != "name" && key != "seeds" {
                 own.entries.insert(key.clone(), (value.clone(), origin.clone()));
+                // `tau = 30` is the same as in the short form, which is `tau = [30.0]`. If it cannot be read, the
+                // error comes below.
+                let number = tau(value).ok().filter(|_| key == "tau").map(|tau| Value::Float(tau.steps()));
                 if key != "probe" {
-                    differs.push((key.clone(), value.clone()));
+                    differs.push((key.clone(), number.unwrap_or_else(|| value.clone())));
                 }
             }
         }

@@ -50,9 +50,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether the value is the expected one; true if no value is known.
-    pub fn is_right(&self) -> bool {
-        self.expected.as_ref().is_none_or(|expected| *expected == self.found)
+    /// Whether the value is the expected one; `None` if no value is known.
+    pub fn right(&self) -> Option<bool> {
+        self.expected.as_ref().map(|expected| *expected == self.found)
     }
 }
 

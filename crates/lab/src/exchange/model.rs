@@ -5,7 +5,7 @@ use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
 use crate::run::{TrainedRun, Weights};
 use leaklab_engine::{Architecture, Leak, LeakError, Network, Tau};
-use leaklab_record::{RecordError, atomic, file};
+use leaklab_record::{RecordError, RunFolder, atomic, file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -109,10 +109,14 @@ impl Model {
         Model { network, config, figures: Figures::default(), notice: None }
     }
 
-    /// The network of a run folder, or of a folder written by [`Model::write`].
+    /// The network of a run folder, or of a folder written by [`Model::write`]. If both are in one folder,
+    /// that of the run.
     pub fn open(path: &Path, weights: Weights) -> Result<Self, ExchangeError> {
-        if path.join(CONFIG).is_file() {
-            return Self::read(path);
+        if path.join(CONFIG).is_file() && !RunFolder::at(path).exists() {
+            return match weights {
+                Weights::Last => Self::read(path),
+                Weights::Best => Err(ExchangeError::OneSetOfWeights(path.to_owned())),
+            };
         }
         let run = TrainedRun::open(path, weights)?;
         let figures = Figures::of(&run)?;
@@ -157,6 +161,9 @@ impl Model {
 
     /// Writes the folder: weights, `config.json` and the card.
     pub fn write(&self, folder: &Path) -> Result<(), ExchangeError> {
+        if RunFolder::at(folder).exists() {
+            return Err(ExchangeError::IntoRun(folder.to_owned()));
+        }
         std::fs::create_dir_all(folder).map_err(RecordError::io(folder, "cannot be written"))?;
         // Only one entry, since the library writes a hash map, whose order differs between processes.
         let metadata = safetensors::Metadata::from([("format".into(), "pt".into())]);

@@ -1,6 +1,7 @@
 //! Checks whether a study's folder belongs to the requested study, and writes its first files.
 
 use super::StudyError;
+use crate::analysis::compare::default_baseline;
 use crate::config::StudyConfig;
 use crate::run;
 use leaklab_record::tables::PlanRow;
@@ -14,6 +15,9 @@ const MAY_CHANGE: [&str; 6] = ["tau", "condition", "seeds", "baseline", "data_di
 /// Refuses a folder whose study differs in anything except conditions, seeds, baseline, mechanism and the
 /// place of the data sets, or in which a run was started with other settings than its condition has now.
 pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyError> {
+    if RunFolder::at(folder.path()).exists() {
+        return Err(StudyError::IsRun(folder.path().to_owned()));
+    }
     if !folder.exists() {
         return Ok(());
     }
@@ -126,17 +130,15 @@ pub fn begin(folder: &StudyFolder, config: &StudyConfig, command: &str) -> Resul
 /// The table of the study's runs.
 fn plan(config: &StudyConfig) -> Rows<PlanRow> {
     let mut table = Rows::new("The runs of this study", "Each condition with each of its seeds.");
-    let least = config.least_leak();
+    let conditions: Vec<_> = config.conditions.iter().map(|c| (c.name.as_str(), &c.run)).collect();
+    let default = conditions.get(default_baseline(&conditions)).map(|(name, _)| *name);
+    let named = config.baseline.as_deref().or(default);
     for run in config.runs() {
         let key = run.key();
         let condition = config.conditions.iter().find(|condition| condition.name == key.condition);
         let alone = condition.is_some_and(|c| c.differs.iter().all(|(name, _)| name == "tau"));
         let tau = run.leak.as_uniform().filter(|_| alone);
-        let baseline = match &config.baseline {
-            Some(name) => *name == key.condition,
-            None => tau.is_some() && tau == least,
-        };
-        let role = match (run.probe, baseline) {
+        let role = match (run.probe, named == Some(key.condition.as_str())) {
             (true, _) => Role::Probe,
             (false, true) => Role::Baseline,
             (false, false) => Role::Compared,

@@ -44,6 +44,9 @@ pub enum StudyError {
         /// The same setting of the requested study.
         ours: String,
     },
+    /// The folder is that of a run.
+    #[error("{}: there is a run here already; choose another --out for the study", .0.display())]
+    IsRun(PathBuf),
     /// A run was started with other settings than its condition has now.
     #[error(
         "{}: this run of condition '{condition}' was started with {theirs}, and the study now has {ours}; \

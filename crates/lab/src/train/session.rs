@@ -68,6 +68,18 @@ impl Session {
                         changed.join("; ")
                     ));
                 }
+                // A position within an epoch counts batches.
+                let other_batch = header.settings.get("batch") != config.bound().get("batch");
+                if header.position.batch > 0 && other_batch {
+                    return Err(RunError::Mismatch {
+                        path: folder.path().to_owned(),
+                        reason: format!(
+                            "an epoch that was begun with another batch cannot be continued ({})",
+                            changed.join("; ")
+                        ),
+                    }
+                    .into());
+                }
                 if header.data != data {
                     return Err(RunError::OtherData {
                         path: folder.path().to_owned(),

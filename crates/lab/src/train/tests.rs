@@ -122,3 +122,21 @@ fn ranks_with_different_instruction_sets_are_refused() {
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
 }
+
+/// A position within an epoch counts batches, so their size cannot change there.
+#[test]
+fn an_epoch_is_finished_with_the_batch_that_it_was_begun_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let options = Options { threads: Some(1), ..Options::default() };
+    let mut stop =
+        |event: Event| if matches!(event, Event::Batch(_)) { Control::Stop } else { Control::Continue };
+    assert_eq!(train(&config(), &run, &options, &mut stop).unwrap().outcome, Outcome::Interrupted);
+    let file = RunFolder::at(&run).run_toml();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("batch = 72", "batch = 20")).unwrap();
+    let error = resume(&run, &options, &mut go_on).unwrap_err().to_string();
+    assert!(error.contains("begun with another batch") && error.contains("batch = 72, not 20"), "{error}");
+    std::fs::write(&file, text).unwrap();
+    assert_eq!(resume(&run, &options, &mut go_on).unwrap().outcome, Outcome::Finished);
+}

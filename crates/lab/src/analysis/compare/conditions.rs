@@ -8,6 +8,7 @@ use leaklab_engine::Tau;
 use leaklab_record::health::Trouble;
 use leaklab_record::tables::{ConditionRow, RunRow};
 use leaklab_record::{Role, Stimulus};
+use std::cmp::Reverse;
 
 /// Runs of one condition.
 #[derive(Debug, Clone)]
@@ -63,7 +64,11 @@ pub(super) fn group<'a>(
             let known: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
             CompareError::NoBaseline { name: name.to_owned(), known: known.join(", ") }
         })?,
-        None => least_leak(&groups),
+        None => {
+            let conditions: Vec<_> =
+                groups.iter().map(|(name, runs)| (name.as_str(), &runs[0].config)).collect();
+            default_baseline(&conditions)
+        }
     };
     let reference = &groups[base].1[0].config.clone();
     let mut found: Vec<Group> = groups
@@ -100,19 +105,23 @@ pub(super) fn group<'a>(
     Ok(found)
 }
 
-/// Index of the group with the least leak that is not a probe; the first of equals.
-fn least_leak(groups: &[(String, Vec<&RunRecord>)]) -> usize {
-    let leak = |members: &[&RunRecord]| members[0].config.leak.as_uniform();
-    let mut best: Option<(Tau, usize)> = None;
-    for (i, (_, members)) in groups.iter().enumerate().filter(|(_, (_, m))| !m[0].config.probe) {
-        if let Some(tau) = leak(members)
-            && best.is_none_or(|(known, _)| tau > known)
-        {
-            best = Some((tau, i));
-        }
-    }
-    let first = || groups.iter().position(|(_, members)| !members[0].config.probe).unwrap_or(0);
-    best.map_or_else(first, |(_, i)| i)
+/// Index of the condition that the others are compared with if none is named: of those with the least leak
+/// that are not probes, the one from which most others differ in `tau` alone; of equals, the first by name.
+pub(crate) fn default_baseline(conditions: &[(&str, &RunConfig)]) -> usize {
+    let all: Vec<usize> = (0..conditions.len()).collect();
+    let real: Vec<usize> = all.iter().copied().filter(|&i| !conditions[i].1.probe).collect();
+    let leak = |i: usize| conditions[i].1.leak.as_uniform();
+    let least: Vec<usize> = match real.iter().filter_map(|&i| leak(i)).max() {
+        Some(least) => real.iter().copied().filter(|&i| leak(i) == Some(least)).collect(),
+        None => Vec::new(),
+    };
+    let candidates = [least, real, all].into_iter().find(|some| !some.is_empty()).unwrap_or_default();
+    let swept = |i: usize| {
+        let alone =
+            |other: &RunConfig| differences(other, conditions[i].1).iter().all(|(key, _)| key == "tau");
+        conditions.iter().filter(|(_, other)| !other.probe && alone(other)).count()
+    };
+    candidates.into_iter().max_by_key(|&i| (swept(i), Reverse(conditions[i].0))).unwrap_or(0)
 }
 
 /// The settings in which a run differs from a reference, as key and own value. The seed and settings that
@@ -139,7 +148,8 @@ fn judge_learning(groups: &mut [Group]) {
     let accuracies =
         |group: &Group| -> Vec<f64> { group.runs.iter().filter_map(|run| clean_accuracy(run)).collect() };
     let best = groups.iter().filter_map(|group| mean(&accuracies(group))).reduce(f64::max);
-    let images = first.correctness.first().map_or(0, |row| row.correct.len() as u64);
+    let mut measured = groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.correctness);
+    let images = measured.next().map_or(0, |row| row.correct.len() as u64);
     let above_chance = best.is_some_and(|best| {
         wilson(best * images as f64, images).map_or(best > chance, |interval| interval.low > chance)
     });

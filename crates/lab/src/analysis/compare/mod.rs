@@ -11,6 +11,7 @@ mod tables;
 mod values;
 
 pub use conditions::Group;
+pub(crate) use conditions::default_baseline;
 pub use load::{compare_folders, load};
 pub use values::Comparison;
 
@@ -160,14 +161,24 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
     let (claims, answer) = claims::judge(&comparison);
     let mut tables = tables::all(&comparison);
     tables.extend([claims.table(), answer.table(), further::rows(&comparison).table()]);
-    if let Some(note) = seeds_note(&comparison) {
+    for note in [seeds_note(&comparison), validation_note(&comparison)].into_iter().flatten() {
         tables.iter_mut().for_each(|table| table.notes.push(note.clone()));
     }
     Ok(tables)
 }
 
-/// Settings in which all runs of a comparison must agree.
-const ALIKE: [&str; 5] = ["dataset", "network", "severity", "presentations", "presentation_seed"];
+/// Settings in which all runs of a comparison must agree: they were tested with the same images, in the same
+/// way.
+const ALIKE: [&str; 8] = [
+    "dataset",
+    "data_sha256",
+    "validation",
+    "test_limit",
+    "network",
+    "severity",
+    "presentations",
+    "presentation_seed",
+];
 
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
     let first = runs.first().ok_or(CompareError::NoRuns)?;
@@ -209,6 +220,16 @@ fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
         }
     }
     Ok(())
+}
+
+fn validation_note(comparison: &Comparison) -> Option<String> {
+    let share = comparison.run().config.validation;
+    (share > 0.0).then(|| {
+        format!(
+            "The networks were not tested with the test set, but with held-out training images (validation = \
+             {share}): wherever it says \"test\", these are meant."
+        )
+    })
 }
 
 fn seeds_note(comparison: &Comparison) -> Option<String> {

@@ -54,14 +54,14 @@ pub const TABLES: [&str; 11] = [
 pub enum MechanismError {
     /// No network without leak to compare with has learned.
     #[error(
-        "no condition without leak (tau = inf) has learned, so there is nothing to compare leak with; a \
-         study with tau = [30, inf] would have one"
+        "no finished runs of a condition without leak (tau = inf) have learned, so there is nothing to compare \
+         leak with"
     )]
     NoBaseline,
     /// No network with leak to compare has learned.
     #[error(
-        "no condition that leaks and differs in tau alone has learned with a seed of the condition without \
-         leak, so there is no gain to split; a study with tau = [30, inf] would have one"
+        "no finished runs of a condition that leaks and otherwise equals the condition without leak (tau = \
+         inf) have learned with the same seeds, so there is no gain to split"
     )]
     NoLeak,
     /// No network is within the budget.

@@ -117,6 +117,7 @@ fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
                 // Small changes have a decimal, so that an interval next to 0 does not seem to include it.
                 let percent = |x: f64| {
                     let percent = 100.0 * x / row.baseline;
+                    let percent = if percent.abs() < 0.05 { 0.0 } else { percent }; // not "-0.0"
                     let digits = if percent.abs() < 10.0 { 1 } else { 0 };
                     format!("{percent:+.digits$} %").replace('-', "\u{2212}")
                 };
