@@ -98,12 +98,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         (Some((noise, scenario, severity)), Some(_)) => format!("{noise}/{scenario}/{severity}"),
         _ => "clean".to_owned(),
     };
-    // Where images are held out, they take the place of the test images.
-    let which = match (arguments.train, run.config.validation > 0.0) {
-        (true, _) => "train",
-        (false, true) => "validation",
-        (false, false) => "test",
-    };
+    let which = if arguments.train { "train" } else { run.config.tested_on() };
     if arguments.json {
         let mut object = evaluation.object(run.position.epoch, &stimulus);
         object["level"] = level.into();

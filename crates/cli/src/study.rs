@@ -311,7 +311,7 @@ fn print_plan(plan: &Plan, folder: &StudyFolder) {
         plan.train_images,
         base.dataset,
         plan.test_images,
-        if base.validation > 0.0 { "validation" } else { "test" },
+        base.tested_on(),
         range(conditions().map(|run| run.time_steps as u64), "time step")
     );
     println!("  network {}", base.network);

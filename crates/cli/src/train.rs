@@ -4,7 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
 use crate::{Outcome, STOPPED, exit_code, flags, usage};
 use leaklab_engine::{Isa, Place, Tau};
-use leaklab_lab::config::{RunConfig, Settings};
+use leaklab_lab::config::{RunConfig, Settings, tested_on};
 use leaklab_lab::train::{self, Control, Launch, Options, Ranks, Summary};
 use leaklab_record::Machine;
 use leaklab_record::text::counted;
@@ -190,7 +190,7 @@ fn conclude(summary: &Summary, style: Style, isa: Isa) -> Outcome {
     match summary.outcome {
         train::Outcome::Finished => {
             if matches!(style, Style::Bar | Style::Plain) {
-                let which = if summary.validation > 0.0 { "validation" } else { "test" };
+                let which = tested_on(summary.validation);
                 let accuracy = summary.last.as_ref().and_then(|last| last.test_accuracy);
                 let accuracy =
                     accuracy.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));

@@ -228,7 +228,21 @@ pub fn evaluate<'py>(
             evaluated(py, inputs, |i| split.label(i), (&packed, &pool))?
         }
     };
-    Ok(object(py, &evaluation.object(subject.epoch, &stimulus))?.cast_into()?)
+    let mut result = evaluation.object(subject.epoch, &stimulus);
+    // Arrays and data sets of the caller are not a part of the run's data.
+    let split = match &subject.run {
+        _ if train => Some("train"),
+        Some(run) if x.is_none() => Some(run.config.tested_on()),
+        _ => dataset.is_some().then_some("test"),
+    };
+    let leak = subject.network.leak();
+    result["level"] = setting.map(|setting| setting.level()).into();
+    result["split"] = split.into();
+    result["tau"] = leak.to_string().into();
+    if let Some(run) = &subject.run {
+        result["trained_tau"] = run.trained_leak.as_ref().unwrap_or(leak).to_string().into();
+    }
+    Ok(object(py, &result)?.cast_into()?)
 }
 
 fn of_network(

@@ -92,6 +92,8 @@ def test_four_trainings_in_parallel_give_the_same_bits(tmp_path):
 def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     result = leaklab.evaluate(run)
     assert result["images"] == 100 and result["stimulus"] == "clean"
+    assert result["split"] == "test" and result["level"] is None
+    assert leaklab.evaluate(run, train=True)["split"] == "train"
     assert result["accuracy_low"] < result["accuracy"] < result["accuracy_high"]
     data = leaklab.load_dataset("digits", test_limit=100)
     x = leaklab.encode(data.test_images, SMALL["time_steps"], SMALL["seed"], samples=data.test_samples)
@@ -101,7 +103,9 @@ def test_evaluation_is_what_training_measured_and_what_forward_gives(run):
     noisy = leaklab.evaluate(run, noise="gaussian", scenario="channel", severity=8, limit=50)
     assert noisy["images"] == 50 and noisy["stimulus"] == "gaussian/channel/8"
     assert noisy == leaklab.evaluate(run, noise="gaussian/channel", severity=8, limit=50)
-    assert noisy["accuracy"] < result["accuracy"]
+    assert noisy["accuracy"] < result["accuracy"] and noisy["level"] > 0
+    own = leaklab.evaluate(run, data.test_images, data.test_labels)
+    assert own["images"] == 100 and own["split"] is None
 
 
 def test_trained_weights_run_with_another_leak(run):
@@ -109,6 +113,8 @@ def test_trained_weights_run_with_another_leak(run):
     same = leaklab.evaluate(run, tau=SMALL["tau"])
     other = leaklab.evaluate(run, tau=3.0, readout_tau=float("inf"))
     assert same == plain and other["sse"] != plain["sse"]
+    assert plain["tau"] == plain["trained_tau"] == other["trained_tau"] == "30"
+    assert "3" in other["tau"] and "inf" in other["tau"]
     net = leaklab.Network.load(run).with_leak(3.0, readout_tau=float("inf"))
     data = leaklab.load_dataset("digits", test_limit=100)
     x = leaklab.encode(data.test_images, SMALL["time_steps"], SMALL["seed"], samples=data.test_samples)

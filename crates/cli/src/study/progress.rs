@@ -1,6 +1,7 @@
 //! Progress of a study: one bar for all the work on a terminal, otherwise a line every few seconds.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use leaklab_lab::config::tested_on;
 use leaklab_lab::study::{Event, Plan, RunState, Stage};
 use leaklab_lab::train;
 use leaklab_record::text::counted;
@@ -104,7 +105,7 @@ impl Progress {
             Stage::Trained(summary) => {
                 state.runs[*index].0 = self.planned[*index].0 as f64;
                 let last = summary.last.as_ref().and_then(|last| last.test_accuracy);
-                let which = if summary.validation > 0.0 { "validation" } else { "test" };
+                let which = tested_on(summary.validation);
                 let accuracy =
                     last.map_or(String::new(), |a| format!(", {which} accuracy {:.2} %", 100.0 * a));
                 let epochs = counted(summary.epochs, "epoch");

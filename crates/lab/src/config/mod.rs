@@ -20,7 +20,7 @@ mod write;
 pub use builtin::{BUILTIN, builtin_text};
 pub use keys::{Binds, Group, KEYS, Key};
 pub use kind::Kind;
-pub use run::{InitialScale, OptimiserKind, RunConfig};
+pub use run::{InitialScale, OptimiserKind, RunConfig, tested_on};
 pub use schema::{reference, schema};
 pub use settings::{ConfigError, Origin, Settings};
 pub use study::{ConditionConfig, StudyConfig};

@@ -352,11 +352,22 @@ impl RunConfig {
         epoch.is_multiple_of(self.evaluate_every) || epoch == self.epochs
     }
 
+    /// Name of the images that accuracy is measured with; see [`tested_on`].
+    pub fn tested_on(&self) -> &'static str {
+        tested_on(self.validation)
+    }
+
     /// The settings that trained weights belong to, as text by key; see [`Binds`].
     pub fn bound(&self) -> BTreeMap<String, String> {
         let bound = KEYS.iter().filter(|key| key.binds != Binds::Nothing);
         bound.filter_map(|key| Some((key.name.to_owned(), key.text(self)?))).collect()
     }
+}
+
+/// Name of the images that accuracy is measured with: where a part of the training images is held out, they
+/// take the place of the test images.
+pub fn tested_on(validation: f32) -> &'static str {
+    if validation > 0.0 { "validation" } else { "test" }
 }
 
 /// The error for a required key that is not set.
