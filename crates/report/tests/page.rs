@@ -333,3 +333,21 @@ fn the_page_says_what_the_runs_were_trained_by() {
     };
     assert_eq!((entry("Fast &lt;1&gt;"), entry("Slow")), (1, 1));
 }
+
+#[test]
+fn time_constants_are_compared_with_those_of_the_paper() {
+    let note = |study: &Study| {
+        let html = render(&page(study));
+        between(&html, "This applies only to", "</p>").to_owned()
+    };
+    let paper = note(&default_study());
+    assert!(
+        paper.contains("τ is 0.3 and 1 times the number of time steps (100), as in the paper."),
+        "{paper}"
+    );
+    let sweep = note(&read(&Synthetic::sweep(&[5.0, 123.0, f64::INFINITY])));
+    assert!(
+        sweep.contains("τ is 0.05 and 1.2 times the number of time steps (100); in the paper it"),
+        "{sweep}"
+    );
+}

@@ -3,12 +3,13 @@
 
 use super::chart::{self, hint, number_with};
 use super::claims;
+use super::number;
 use super::records::Study;
 use super::typeset;
 use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::{ClaimId, NoiseKey, Quantity, Rows};
+use leaklab_record::{ClaimId, NoiseKey, Quantity, Rows, noun};
 use serde_json::json;
 
 /// The sentence below the heading.
@@ -59,11 +60,33 @@ pub fn section(study: &Study) -> Section {
     }
     section.after.add(
         "<p class=\"muted small prose\">This applies only to the data set {} and the network \
-         <code>{}</code>. The sentences follow from the <a href=\"#claims\">claims</a> by fixed rules. “Not \
-         decided” means that the evidence allows both answers.</p>\n",
-        &[&study.setting("dataset"), &study.setting("network")],
+         <code>{}</code>. {}The sentences follow from the <a href=\"#claims\">claims</a> by fixed rules. \
+         “Not decided” means that the evidence allows both answers.</p>\n",
+        &[&study.setting("dataset"), &study.setting("network"), &proportion(study).unwrap_or_default()],
     );
     section
+}
+
+/// The time constants in proportion to the number of time steps, beside those of the paper: 0.3 and 1.
+fn proportion(study: &Study) -> Option<String> {
+    let steps = study.setting("time_steps");
+    let count: f64 = steps.parse().ok()?;
+    // Where other settings differ as well, so may the number of steps.
+    let taus: Option<Vec<_>> = study.shown().into_iter().map(|condition| condition.tau).collect();
+    let two_digits = |x: f64| {
+        let unit = 10f64.powi(x.log10().floor() as i32 - 1);
+        number::short((x / unit).round() * unit)
+    };
+    let leaky = taus?.into_iter().filter(|tau| tau.leaks());
+    let shares: Vec<String> = leaky.map(|tau| two_digits(tau.steps() / count)).collect();
+    let (ours, paper) = (noun::list(&shares), "30 and 100 with 100 steps");
+    let compared = match shares[..] {
+        [] => return None,
+        _ if ours == "0.3 and 1" && steps == "100" => ", as in the paper".to_owned(),
+        _ if ours == "0.3 and 1" => format!(", as in the paper ({paper})"),
+        _ => format!("; in the paper it is 0.3 and 1 times that number ({paper})"),
+    };
+    Some(format!("The time constant τ is {ours} times the number of time steps ({steps}){compared}. "))
 }
 
 leaklab_record::row! {
