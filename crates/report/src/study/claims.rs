@@ -84,12 +84,17 @@ impl Group<'_> {
         }
     }
 
-    fn sentence(&self) -> String {
+    /// What the verdict refers to, and what is added to it. A claim that fails is stated as it was made, with
+    /// what was found instead, so that "does not hold" cannot be taken to deny the finding.
+    fn sentence(&self) -> (String, String) {
+        let cases = self.cases().unwrap_or_default();
         match self.unanimous() {
-            Some(Verdict::Holds) => self.words.holds.to_owned(),
-            Some(Verdict::DoesNotHold) => self.words.fails.to_owned(),
-            Some(Verdict::NotEnoughEvidence) => self.words.open.to_owned(),
-            None => format!("{}.", self.words.heading),
+            Some(Verdict::Holds) => (self.words.holds.to_owned(), cases),
+            Some(Verdict::DoesNotHold) => {
+                (format!("{}.", self.words.heading), format!("{} {cases}", self.words.fails))
+            }
+            Some(Verdict::NotEnoughEvidence) => (self.words.open.to_owned(), cases),
+            None => (format!("{}.", self.words.heading), cases),
         }
     }
 
@@ -101,11 +106,11 @@ impl Group<'_> {
 /// One line for each claim, with its verdict.
 pub fn findings(groups: &[Group]) -> Html {
     let items = Html::join(groups.iter().map(|group| {
-        let cases = typeset::html(&group.cases().unwrap_or_default());
+        let (claim, more) = group.sentence();
         let id = group.id.to_string();
         Html::fill(
             "<li><a href=\"#claim-{}\">{}</a> <span>{} <span class=\"muted\">{}</span></span>{}</li>\n",
-            &[&id, &id, &group.sentence(), &cases, &group.badge()],
+            &[&id, &id, &claim, &typeset::html(more.trim_end()), &group.badge()],
         )
     }));
     Html::fill("<ol class=\"findings\">\n{}</ol>\n", &[&items])
