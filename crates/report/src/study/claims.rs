@@ -198,7 +198,7 @@ fn ours(row: &ClaimRow) -> Html {
         Unit::Fraction if row.claim == ClaimId::Divergence => (|x| number::percent(x, 0), ""),
         Unit::Fraction => (|x| number::signed(100.0 * x, 1), "points"),
         Unit::Frequency => (|x| number::signed(x, 4), "cycles per step"),
-        Unit::Ratio => (|x| format!("{x:.3}"), "times"),
+        Unit::Ratio => (number::ratio, "times"),
         Unit::Sse => (|x| number::signed(x, 4), "SSE"),
         Unit::Operations => (number::plain, "operations per image"),
         Unit::Threshold => (number::plain, "times the threshold"),

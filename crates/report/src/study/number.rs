@@ -25,6 +25,11 @@ pub fn plain(x: f64) -> String {
     minus(if magnitude >= 4 { thousands(&text) } else { text })
 }
 
+/// A ratio: three decimals near 1, four significant digits if it is large.
+pub fn ratio(x: f64) -> String {
+    if x.abs() < 10.0 { minus(format!("{x:.3}")) } else { plain(x) }
+}
+
 /// Like [`plain`], without zeros at the end: for constants.
 pub fn short(x: f64) -> String {
     let text = plain(x);
@@ -118,6 +123,8 @@ mod tests {
         assert_eq!(plain(-2.9312), "−2.931");
         assert_eq!(plain(123456.0), "123\u{202f}456");
         assert_eq!(plain(-12345.6), "−12\u{202f}346");
+        assert_eq!(ratio(1.0625), "1.062");
+        assert_eq!(ratio(10621.725), "10\u{202f}622");
         assert_eq!(short(23.6), "23.6");
         assert_eq!(short(26.0), "26");
         let parts = |mean, error| {
