@@ -170,6 +170,8 @@ def test_a_network_is_evaluated_on_anything(tmp_path):
     run, net = leaklab.evaluate(tmp_path / "run"), leaklab.Network.load(tmp_path / "run")
     assert run["accuracy"] > 0.9
     bare = leaklab.evaluate(net, made, time_steps=30, seed=1)
+    # A network alone does not say with which leak its weights were trained.
+    assert run.pop("trained_tau") == run["tau"]
     assert bare == run | {"epoch": 0}
     images = leaklab.evaluate(net, made.test_images, made.test_labels, time_steps=30, seed=1)
     assert images["images"] == 12 and images["accuracy"] > 0.9
