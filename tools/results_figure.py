@@ -28,6 +28,8 @@ NOISES = {
     "impulse/channel": "impulse, spikes",
 }
 WIDTH, LEFT, GAP, RIGHT, ROW, HEAD = 900, 150, 30, 16, 9, 40
+# All panels share one scale, in percentage points. Intervals that leave it end in an arrow.
+LOW, HIGH, TICK = -15, 22, 5
 
 
 def time_steps(folder, name):
@@ -43,6 +45,19 @@ def studies(folder):
 
 def numbers(row):
     return [100 * float(row[key]) for key in ("mean", "low", "high")]
+
+
+def interval(x, y, colour, mean, low, high):
+    """A mean with its interval, cut at the ends of the scale."""
+    a, b = x(max(low, LOW)), x(min(high, HIGH))
+    parts = [f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2"/>']
+    for end, cut, side in ((a, low < LOW, -1), (b, high > HIGH, 1)):
+        if cut:
+            base = end - 4 * side
+            parts.append(f'<path d="M{end + 3 * side:.1f} {y}L{base:.1f} {y - 4}V{y + 4}Z" fill="{colour}"/>')
+    if LOW <= mean <= HIGH:
+        parts.append(f'<circle cx="{x(mean):.1f}" cy="{y}" r="3.2" fill="{colour}"/>')
+    return "".join(parts)
 
 
 def draw(folder):
@@ -62,22 +77,19 @@ def draw(folder):
     for name, steps, taus, panels in rows_of_panels:
         y += HEAD
         top = y - 4
-        # The two panels of a study have the same scale, so that they can be compared.
-        values = [end for rows in panels for row in rows for end in numbers(row)]
-        low, high = min(values + [0]) - 1, max(values + [0]) + 1
-        step = next(size for size in (5, 10, 20, 50) if (high - low) / size < 9)
         bottom = top
         body.append(f'<text x="8" y="{y - 16}" font-weight="bold">{html.escape(name)}</text>')
         for column, (tau, rows) in enumerate(zip(taus, panels)):
             start = LEFT + column * (width + GAP)
-            x = lambda value: start + (value - low) / (high - low) * width  # noqa: E731
+            x = lambda value: start + (value - LOW) / (HIGH - LOW) * width  # noqa: E731
             kind = ["strong leak", "moderate leak"][column]
             if not rows:
                 continue
             share = f"{float(tau) / steps:.2g} T" if float(tau) != steps else "T"
             body.append(f'<text x="{start:.0f}" y="{y - 16}">{kind}: τ = {tau} ({share}) '
-                        'against no leak</text>')
+                        'compared with no leak</text>')
             line = y
+            marks = []
             for noise, words in NOISES.items():
                 of = {row["part"]: row for row in rows if row["stimulus"].startswith(noise + "/")}
                 if not of:
@@ -87,24 +99,21 @@ def draw(folder):
                     body.append(f'<text x="{LEFT - 10}" y="{line + 2 * ROW}" text-anchor="end">'
                                 f'{words} ({severity})</text>')
                 for part, colour in PARTS:
-                    mean, a, b = numbers(of[part])
-                    body.append(f'<line x1="{x(a):.1f}" x2="{x(b):.1f}" y1="{line}" y2="{line}" '
-                                f'stroke="{colour}" stroke-width="2"/>'
-                                f'<circle cx="{x(mean):.1f}" cy="{line}" r="3.2" fill="{colour}"/>')
+                    marks.append(interval(x, line, colour, *numbers(of[part])))
                     line += ROW
                 line += ROW
-            body.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{top}" y2="{line}" stroke="#999"/>')
-            for tick in range(int(low // step) * step, int(high) + 1, step):
-                if low <= tick <= high:
-                    sign = "+" if tick > 0 else "−" if tick < 0 else ""
-                    at = f"{x(tick):.1f}"
-                    body.append(f'<line x1="{at}" x2="{at}" y1="{line}" y2="{line + 4}" stroke="#999"/>'
-                                f'<text x="{at}" y="{line + 15}" text-anchor="middle">{sign}{abs(tick)}</text>')
+            for tick in range(LOW, HIGH + 1, TICK):
+                sign = "+" if tick > 0 else "−" if tick < 0 else ""
+                at, colour = f"{x(tick):.1f}", "#ddd" if tick else "#888"
+                body.append(f'<line x1="{at}" x2="{at}" y1="{top}" y2="{line}" stroke="{colour}"/>'
+                            f'<text x="{at}" y="{line + 13}" text-anchor="middle">{sign}{abs(tick)}</text>')
+            body += marks
             bottom = max(bottom, line)
         y = bottom + 16
     y += 18
     body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy '
-                '(percentage points) with 95 % intervals; in brackets, the severity of the noise</text>')
+                '(percentage points) with 95 % intervals (arrow: beyond the scale); in brackets, the severity '
+                'of the noise</text>')
     return page(body, y + 12)
 
 

@@ -230,3 +230,79 @@ fn the_summary_agrees_with_the_tables() {
     let table = summary();
     assert!(text.contains(&table), "docs/results/README.md should contain this table:\n{table}");
 }
+
+/// A number as it is printed: its value, and half a unit of its last digit. The zeros at the end of a number
+/// with a thousands separator are not counted as digits: 10,600 is between 10,550 and 10,650.
+fn printed(text: &str) -> Option<(f64, f64)> {
+    let plain = text.replace('−', "-").replace(',', "");
+    let digits = match plain.split_once('.') {
+        Some((_, decimals)) => -(decimals.len() as i32),
+        None if text.contains(',') => (plain.len() - plain.trim_end_matches('0').len()) as i32,
+        None => 0,
+    };
+    Some((plain.parse().ok()?, 0.5 * 10f64.powi(digits)))
+}
+
+/// Every "mean [low, high]" of a text, with the line that it ends.
+fn intervals(text: &str) -> Vec<(String, [(f64, f64); 3])> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices(" [") {
+        let Some((inside, _)) = text[at + 2..].split_once(']') else { continue };
+        let mean = text[..at].trim_end_matches(" %").rsplit(char::is_whitespace).next().unwrap_or_default();
+        let ends = inside.split_whitespace().collect::<Vec<_>>();
+        let [low, high] = ends[..] else { continue };
+        if let (Some(mean), Some(low), Some(high)) =
+            (printed(mean), low.strip_suffix(',').and_then(printed), printed(high))
+        {
+            let line = text[..at].lines().last().unwrap_or_default();
+            found.push((format!("{line} [{inside}]"), [mean, low, high]));
+        }
+    }
+    found
+}
+
+/// Every value with an interval in the tables of all studies.
+fn measured() -> Vec<[f64; 3]> {
+    let mut found = Vec::new();
+    for study in results() {
+        let work = tempfile::tempdir().unwrap();
+        let compare = StudyFolder::at(unpack(&study, work.path())).compare();
+        for table in fs::read_dir(compare).unwrap().map(|entry| entry.unwrap().path()) {
+            let table: serde_json::Value = serde_json::from_slice(&fs::read(table).unwrap()).unwrap();
+            let columns = table["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap());
+            let columns: Vec<&str> = columns.collect();
+            for (low, name) in columns.iter().enumerate().filter(|(_, name)| name.ends_with("low")) {
+                let prefix = name.strip_suffix("low").unwrap();
+                let high = columns.iter().position(|other| *other == format!("{prefix}high")).unwrap();
+                for row in table["rows"].as_array().unwrap() {
+                    let numbers = [low - 1, low, high].map(|column| row[column].as_f64());
+                    if let [Some(mean), Some(low), Some(high)] = numbers {
+                        found.push([mean, low, high]);
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The text gives fractions as points or per cent, ratios as they are or as a change in per cent, and a loss as
+/// a positive number where it says that something is lost.
+#[test]
+fn every_interval_of_the_results_is_in_a_table() {
+    let Some(folder) = folder() else { return };
+    let text = fs::read_to_string(folder.join("README.md")).unwrap();
+    let (given, measured) = (intervals(&text), measured());
+    assert!(given.len() > 100, "{}", given.len());
+    let scales: [(f64, f64); 4] = [(1.0, 0.0), (100.0, 0.0), (-100.0, 0.0), (100.0, -100.0)];
+    for (line, printed) in given {
+        let agrees = |row: &[f64; 3]| {
+            scales.iter().any(|(times, plus)| {
+                let mut scaled = row.map(|value| times * value + plus);
+                scaled[1..].sort_by(f64::total_cmp);
+                printed.iter().zip(scaled).all(|((value, half), exact)| (value - exact).abs() <= half + 1e-9)
+            })
+        };
+        assert!(measured.iter().any(agrees), "no table has this interval: {line}");
+    }
+}
