@@ -143,12 +143,11 @@ impl<'a> Comparison<'a> {
     fn raw_contrast(&self, quantity: &Quantity, a: &str, b: &str) -> Option<Contrast> {
         let seeds = self.seeds(a, b);
         if let Some(stimuli) = shares_of_images(quantity) {
-            let rows: Option<Vec<Vec<f64>>> =
-                seeds.iter().map(|&seed| self.image_differences(&stimuli, a, b, seed)).collect();
-            // If results of single images are missing, the interval is over seeds alone.
-            if let Some(contrast) =
-                rows.filter(|rows| !rows.is_empty()).and_then(|rows| Contrast::crossed(&rows))
-            {
+            // Seeds whose results of single images are missing are omitted. If all are missing, the interval
+            // is over seeds alone.
+            let rows: Vec<Vec<f64>> =
+                seeds.iter().filter_map(|&seed| self.image_differences(&stimuli, a, b, seed)).collect();
+            if let Some(contrast) = Contrast::crossed(&rows) {
                 return Some(contrast);
             }
         }
@@ -174,10 +173,10 @@ impl<'a> Comparison<'a> {
         if let Some(stimuli) = shares_of_images(quantity) {
             let of =
                 |seed: u64, stimulus: &Stimulus| self.images.get(&(*stimulus, condition.to_owned(), seed));
-            let rows: Option<Vec<Vec<f64>>> = group
+            let rows: Vec<Vec<f64>> = group
                 .runs
                 .iter()
-                .map(|run| {
+                .filter_map(|run| {
                     let each: Option<Vec<&Vec<f64>>> =
                         stimuli.iter().map(|stimulus| of(run.config.seed, stimulus)).collect();
                     let each = each?;
@@ -187,7 +186,7 @@ impl<'a> Comparison<'a> {
                     each.iter().all(|scores| scores.len() == images).then(|| (0..images).map(mean).collect())
                 })
                 .collect();
-            if let Some(estimate) = rows.and_then(|rows| Contrast::crossed(&rows)) {
+            if let Some(estimate) = Contrast::crossed(&rows) {
                 return Some(estimate);
             }
         }
