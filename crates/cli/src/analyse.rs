@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::{Outcome, flags};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
+use leaklab_lab::analysis::mechanism::sentences;
 use leaklab_lab::analysis::{Advance, Analysis, Options, analyse, mechanism};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::study::{Members, members};
@@ -181,7 +182,10 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
         },
     };
     let baseline = arguments.baseline.or(baseline);
-    let tables = compare_folders(&runs, baseline.as_deref(), &out)?;
+    let mut tables = compare_folders(&runs, baseline.as_deref(), &out)?;
+    if let [folder] = &arguments.runs[..] {
+        tables.extend(sentences::renew(&StudyFolder::at(folder).compare(), &out)?.map(|table| table.table()));
+    }
     print(&tables, arguments.json, false, &out)
 }
 

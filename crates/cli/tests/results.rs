@@ -1,7 +1,7 @@
 //! The published results: their tables and pages follow from the records that are published with them.
 
 use leaklab_record::tables::ClaimRow;
-use leaklab_record::{ClaimId, Rows, StudyFolder, Unit, Verdict};
+use leaklab_record::{Case, ClaimId, Rows, StudyFolder, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -152,13 +152,11 @@ fn what_is_published_is_small() {
 
 /// The result for a claim: the verdict, and our value with its interval.
 fn cell(row: &ClaimRow) -> String {
-    let (times, digits, unit) = match row.unit {
-        Unit::Fraction => (100.0, 1, " points"),
-        Unit::Sse => (1.0, 4, ""),
-        Unit::Operations => (1.0, 0, ""),
-        Unit::Threshold => (1.0, 2, ""),
-        Unit::Frequency => (1.0, 3, " cycles/step"),
-        Unit::Ratio => (1.0, 2, " times"),
+    let (times, digits, unit) = row.unit.in_text();
+    let verdict = match row.case {
+        // The interval is that of most and least leak, and does not explain this verdict.
+        Case::NotSteady => format!("{} (not steady)", row.verdict),
+        _ => row.verdict.to_string(),
     };
     let number = |value: f64| {
         let text = format!("{:.digits$}", times * value);
@@ -167,16 +165,27 @@ fn cell(row: &ClaimRow) -> String {
     };
     match (row.ours, row.low, row.high) {
         (Some(ours), Some(low), Some(high)) => {
-            format!("{}: {} [{}, {}]{unit}", row.verdict, number(ours), number(low), number(high))
+            format!("{verdict}: {} [{}, {}]{unit}", number(ours), number(low), number(high))
         }
-        _ => row.verdict.to_string(),
+        _ => verdict,
+    }
+}
+
+/// Claims whose parts differ between studies, and share one row: claim 5 has one for each layer, and the part
+/// of claim 6 on noise one for each tau.
+fn shared(row: &ClaimRow) -> Option<&'static str> {
+    match row.claim {
+        ClaimId::WeightedInput => Some("A layer receives a larger weighted input with more leak."),
+        ClaimId::CriticalFrequency if row.part.starts_with("noise") => {
+            Some("The critical frequency rises with noise, for each tau.")
+        }
+        _ => None,
     }
 }
 
 /// Claims that have a separate row in the summary.
 fn is_shown(row: &ClaimRow) -> bool {
     match row.claim {
-        // Layers differ between studies; they share one row.
         ClaimId::WeightedInput => false,
         ClaimId::CriticalFrequency => row.part.starts_with("leak") && row.part.ends_with("defined"),
         ClaimId::SlowNoise => row.part.is_empty(),
@@ -210,10 +219,21 @@ fn summary() -> String {
         for row in rows.iter().filter(|row| is_shown(row)) {
             add(row.claim, row.statement.split(" (tau ").next().unwrap_or_default(), cell(row));
         }
-        let layers: Vec<&ClaimRow> = rows.iter().filter(|row| row.claim == ClaimId::WeightedInput).collect();
-        let holds = layers.iter().filter(|row| row.verdict == Verdict::Holds).count();
-        let of = format!("holds in {holds} of {} layers", layers.len());
-        add(ClaimId::WeightedInput, "A layer receives a larger weighted input with more leak.", of);
+        let mut several: Vec<(ClaimId, &str, Vec<Verdict>)> = Vec::new();
+        for (row, statement) in rows.iter().filter_map(|row| shared(row).zip(Some(row)).map(|(s, r)| (r, s)))
+        {
+            match several.iter_mut().find(|known| known.1 == statement) {
+                Some(known) => known.2.push(row.verdict),
+                None => several.push((row.claim, statement, vec![row.verdict])),
+            }
+        }
+        for (claim, statement, verdicts) in several {
+            let counts = Verdict::ALL.iter().filter_map(|verdict| {
+                let count = verdicts.iter().filter(|own| *own == verdict).count();
+                (count > 0).then(|| format!("{verdict} in {count} of {}", verdicts.len()))
+            });
+            add(claim, statement, counts.collect::<Vec<_>>().join(", "));
+        }
     }
     lines.sort_by_key(|line| ClaimId::ALL.iter().position(|id| *id == line.0));
     let mut text = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));

@@ -302,17 +302,16 @@ fn sentences_agree_with_tables(tables: &[Table]) {
             };
             let found = split.iter().find(own).unwrap();
             let (mean, low, high) = (found.mean, found.low.unwrap(), found.high.unwrap());
-            // For a loss, the numbers are points lost.
-            let [mean, low, high] =
-                if row.sentence.contains(" loses ") { [-mean, -high, -low] } else { [mean, low, high] };
+            // A total loss is given as points lost.
+            let lost = part == Part::Total && row.sentence.contains(" loses ");
+            let [mean, low, high] = if lost { [-mean, -high, -low] } else { [mean, low, high] };
             format!("{} [{}, {}]", points(mean), points(low), points(high))
         };
         for part in Part::ALL {
             assert!(row.sentence.contains(&of(part)), "{part}: {} not in: {}", of(part), row.sentence);
         }
-        let from_readout = format!("{} from the readout", of(Part::Readout));
-        let first = from_readout.replace(" from", " come from");
-        assert!(row.sentence.contains(&from_readout) || row.sentence.contains(&first), "{}", row.sentence);
+        let by_readout = format!("{} by the readout", of(Part::Readout));
+        assert!(row.sentence.contains(&by_readout), "{}", row.sentence);
     }
     let claims = tables.iter().find(|table| table.name == WHY_CLAIMS).unwrap();
     let claims: Vec<ClaimRow> = Rows::from_table(claims).unwrap().rows;

@@ -5,6 +5,7 @@ use crate::network::leak_change;
 use crate::{arguments, fault, polling_signals, warn};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
+use leaklab_lab::analysis::mechanism::sentences;
 use leaklab_lab::analysis::{self, Analysis, Options, mechanism};
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::study::{Members, members};
@@ -175,7 +176,12 @@ pub fn compare<'py>(
     let out = out.or(of_study).ok_or_else(|| fault("give the folder for the tables with out="))?;
     let tables = py.detach(|| -> PyResult<Vec<Table>> {
         let Members { runs, baseline: own } = members(&given).map_err(fault)?;
-        compare_folders(&runs, baseline.or(own).as_deref(), &out).map_err(fault)
+        let mut tables = compare_folders(&runs, baseline.or(own).as_deref(), &out).map_err(fault)?;
+        if let [study] = &given[..] {
+            let renewed = sentences::renew(&StudyFolder::at(study).compare(), &out).map_err(fault)?;
+            tables.extend(renewed.map(|table| table.table()));
+        }
+        Ok(tables)
     })?;
     dict_of(py, &tables)
 }

@@ -99,6 +99,21 @@ pub enum Unit {
     Ratio,
 }
 
+impl Unit {
+    /// How a difference or a ratio is written in a sentence: the factor, the number of decimals, and the words
+    /// that follow the number.
+    pub fn in_text(self) -> (f64, usize, &'static str) {
+        match self {
+            Unit::Fraction => (100.0, 1, " points"),
+            Unit::Sse => (1.0, 4, ""),
+            Unit::Operations => (1.0, 0, ""),
+            Unit::Threshold => (1.0, 2, ""),
+            Unit::Frequency => (1.0, 3, " cycles/step"),
+            Unit::Ratio => (1.0, 2, " times"),
+        }
+    }
+}
+
 impl Quantity {
     /// How it is compared.
     pub fn scale(&self) -> Scale {

@@ -53,12 +53,15 @@ pub struct Worth {
 }
 
 impl Contrast {
-    /// The contrast from one difference per seed, of a quantity that is not measured image by image.
+    /// The contrast from one difference per seed, of a quantity that is not measured image by image. There is
+    /// no interval if all differences are the same (up to rounding): they say nothing about the variation
+    /// between seeds.
     pub fn of_seeds(differences: &[f64]) -> Option<Self> {
         let (mean, pairs) = (mean(differences)?, differences.len());
         let (s, squares) = (pairs as f64, differences.iter().map(|x| (x - mean).powi(2)).sum::<f64>());
+        let varies = differences.iter().any(|x| (x - mean).abs() > 1e-9 * mean.abs());
         let worth = || Worth::new(mean, squares / ((s - 1.0) * s), s - 1.0, None);
-        Some(Contrast { mean, pairs, worth: (pairs >= MINIMUM_PAIRS).then(worth) })
+        Some(Contrast { mean, pairs, worth: (pairs >= MINIMUM_PAIRS && varies).then(worth) })
     }
 
     /// The contrast from the differences of single images, `[seed][image]`; all seeds have the same images.
@@ -260,6 +263,7 @@ mod tests {
         // Standard error 1/sqrt(3), quantile 4.30265.
         assert!((interval.mean - 2.0).abs() < 1e-15 && (interval.high - 2.0 - 2.484_14).abs() < 1e-4);
         assert_eq!(Contrast::of_seeds(&[1.0]).unwrap().worth, None);
+        assert_eq!(Contrast::of_seeds(&[0.1, 0.1 + 1e-17, 0.3 - 0.2]).unwrap().worth, None);
         assert_eq!(Contrast::of_seeds(&[]), None);
     }
 

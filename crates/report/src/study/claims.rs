@@ -62,7 +62,7 @@ impl Group<'_> {
         (self.count(first) == self.rows.len()).then_some(first)
     }
 
-    /// The cases of the rule that apply: `As claimed in 2, undecided in 1 of 3 parts.` `None` if the verdict
+    /// The cases of the rule that apply: `Of 3 parts: as claimed in 2, undecided in 1.` `None` if the verdict
     /// alone is enough.
     fn cases(&self) -> Option<String> {
         let mut found: Vec<(Case, usize)> = Vec::new();
@@ -79,7 +79,7 @@ impl Group<'_> {
             _ => {
                 let pieces: Vec<String> =
                     found.iter().map(|(case, count)| format!("{case} in {count}")).collect();
-                Some(format!("{} of {} parts.", capital(&pieces.join(", ")), self.rows.len()))
+                Some(format!("Of {} parts: {}.", self.rows.len(), pieces.join(", ")))
             }
         }
     }
@@ -94,7 +94,7 @@ impl Group<'_> {
                 (format!("{}.", self.words.heading), format!("{} {cases}", self.words.fails))
             }
             Some(Verdict::NotEnoughEvidence) => (self.words.open.to_owned(), cases),
-            None => (format!("{}.", self.words.heading), cases),
+            None => (format!("Claim: {}.", self.words.heading), cases),
         }
     }
 
@@ -160,6 +160,11 @@ fn needed(row: &ClaimRow) -> Html {
             "<span class=\"needed\">about {} pairs of runs would settle it (power 80&nbsp;%)</span>",
             &[&(n as usize)],
         ),
+        (Verdict::NotEnoughEvidence, None) if row.case == Case::Undecided && row.unit == Unit::Fraction => {
+            Html::markup(
+                "<span class=\"needed\">more runs alone would not settle it; use more test images</span>",
+            )
+        }
         (Verdict::Holds | Verdict::DoesNotHold, _) | (Verdict::NotEnoughEvidence, None) => Html::new(),
     }
 }

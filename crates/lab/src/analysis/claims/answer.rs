@@ -24,11 +24,10 @@ pub fn answer(comparison: &Comparison, claims: &[ClaimRow]) -> Rows<AnswerRow> {
     let (case, sentence) = choose(comparison, claims);
     let between = match case {
         // These sentences cover the conditions in between already, or there are none to compare.
-        AnswerCase::DoseResponse
-        | AnswerCase::OnlyStrongNoise
-        | AnswerCase::NothingLearned
-        | AnswerCase::NotMeasured => String::new(),
-        AnswerCase::NoEffect
+        AnswerCase::DoseResponse | AnswerCase::NothingLearned | AnswerCase::NotMeasured => String::new(),
+        AnswerCase::OnlyStrongNoise if dose_response(comparison, claims) => String::new(),
+        AnswerCase::OnlyStrongNoise
+        | AnswerCase::NoEffect
         | AnswerCase::BelowInterest
         | AnswerCase::OnlyExtremes
         | AnswerCase::NotSteady
@@ -76,11 +75,11 @@ fn label(tau: Option<Tau>, name: &str) -> String {
 fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) {
     let rows: Vec<&ClaimRow> = claims.iter().filter(|row| row.claim == ClaimId::Robustness).collect();
     let Some((a, b)) = trend::extremes(comparison) else {
-        return (
-            AnswerCase::NothingLearned,
-            "This study has no answer: fewer than two conditions that differ in tau alone have learned."
-                .to_owned(),
-        );
+        let reason = match comparison.groups().iter().filter(|group| group.row.role != Role::Probe).count() {
+            1 => "it has only one condition",
+            _ => "fewer than two conditions that differ in tau alone have learned",
+        };
+        return (AnswerCase::NothingLearned, format!("This study has no answer: {reason}."));
     };
     let name =
         |condition: &str| label(comparison.group(condition).and_then(|group| group.row.tau), condition);
@@ -111,11 +110,11 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
         let noises = noises_with(claims, |_| true);
         let only_strong = noises.iter().all(|&noise| weak_severities_show_nothing(comparison, noise, a, b));
         let where_ = if only_strong {
-            format!(", though only at strong noise (severities {} to {HIGHEST_SEVERITY})", STRONG + 1)
+            format!(", though no severity from 1 to {STRONG} shows it by itself")
         } else {
             String::new()
         };
-        if noises.iter().all(|&noise| dose_response(comparison, noise)) && comparison.sweep().len() > 2 {
+        if dose_response(comparison, claims) {
             let sentence = format!(
                 "Yes: the more leak, the more accurate the network stays under {kinds}{where_}; {most} gains \
                  {range} over {least}."
@@ -152,8 +151,8 @@ fn choose(comparison: &Comparison, claims: &[ClaimRow]) -> (AnswerCase, String) 
     }
     if all(&|row| row.verdict == Verdict::NotEnoughEvidence) {
         let sentence = format!(
-            "This study cannot tell: under {kinds}, its runs allow that {most} is more accurate than {least} \
-             and that it is not."
+            "This study cannot tell whether {most} is more accurate than {least}: under {kinds}, the \
+             intervals are too wide."
         );
         return (AnswerCase::Undecided, sentence);
     }
@@ -281,7 +280,7 @@ fn mixed(claims: &[ClaimRow], most: &str, least: &str) -> String {
         ("it is less accurate under", noises(&significantly_opposite)),
         ("accuracy does not change steadily with leak under", noises(&|row| fails(row) && !steady(row))),
         (
-            "it gains less than one percentage point under",
+            "a gain of one percentage point is ruled out under",
             noises(&|row| fails(row) && steady(row) && !significantly_opposite(row)),
         ),
         ("there is not enough evidence for", noises(&|row| row.verdict == Verdict::NotEnoughEvidence)),
@@ -300,10 +299,15 @@ fn weak_severities_show_nothing(comparison: &Comparison, noise: NoiseKey, a: &st
     !(1..=STRONG).any(gains) && (STRONG + 1..=HIGHEST_SEVERITY).any(gains)
 }
 
-/// Whether the condition with more leak is more accurate in every pair of neighbouring tau.
-fn dose_response(comparison: &Comparison, noise: NoiseKey) -> bool {
-    comparison.sweep().windows(2).all(|pair| {
-        let [a, b] = [&pair[0].row.condition, &pair[1].row.condition];
-        comparison.contrast(&Quantity::Robustness(noise), a, b).is_some_and(|contrast| contrast.mean > 0.0)
-    })
+/// Whether there are at least three tau, and the condition with more leak is more accurate in every pair of
+/// neighbouring ones, under every noise.
+fn dose_response(comparison: &Comparison, claims: &[ClaimRow]) -> bool {
+    let sweep = comparison.sweep();
+    let rises = |noise: NoiseKey| {
+        sweep.windows(2).all(|pair| {
+            let [a, b] = [&pair[0].row.condition, &pair[1].row.condition];
+            comparison.contrast(&Quantity::Robustness(noise), a, b).is_some_and(|step| step.mean > 0.0)
+        })
+    };
+    sweep.len() > 2 && noises_with(claims, |_| true).into_iter().all(rises)
 }

@@ -59,6 +59,9 @@ pub(super) fn reason(side: &Side, case: Case, contrast: Option<&Contrast>) -> St
         (Case::NoInterval, Some(c)) if c.pairs < MINIMUM_PAIRS => {
             format!("An interval needs at least {MINIMUM_PAIRS} pairs of runs.")
         }
+        (Case::NoInterval, Some(_)) => {
+            "All pairs of runs have the same difference, so there is no interval.".into()
+        }
         _ => side.reason(case),
     }
 }
@@ -99,6 +102,16 @@ pub(super) fn blank(claim: ClaimId, part: &str, statement: &str, unit: Unit) -> 
     }
 }
 
+/// A large number in three digits, such as 1.59 × 10⁹.
+fn scientific(value: f64) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let text = format!("{value:.2e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let raised: String =
+        exponent.chars().map(|c| c.to_digit(10).map_or('⁻', |d| DIGITS[d as usize])).collect();
+    format!("{mantissa} × 10{raised}")
+}
+
 /// The paper's three values as one phrase.
 fn published_values(comparison: &Comparison, quantity: &Quantity) -> Option<String> {
     let config = &comparison.run().config;
@@ -109,9 +122,8 @@ fn published_values(comparison: &Comparison, quantity: &Quantity) -> Option<Stri
                 published::value(&config.dataset, &config.network.to_string(), quantity, Some(tau))?;
             Some(match quantity.unit() {
                 Unit::Fraction => format!("{:.2} %", 100.0 * value),
-                Unit::Sse | Unit::Operations | Unit::Threshold | Unit::Frequency | Unit::Ratio => {
-                    format!("{value}")
-                }
+                Unit::Operations => scientific(value),
+                Unit::Sse | Unit::Threshold | Unit::Frequency | Unit::Ratio => format!("{value}"),
             })
         })
         .collect();

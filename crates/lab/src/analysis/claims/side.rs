@@ -68,9 +68,10 @@ impl Side {
                 format!("The interval includes both {reference} and an effect of {words} as claimed.")
             }
             Case::NotSteady | Case::Different => String::new(),
-            Case::Corrected => "The interval lies where the claim says, but with so many noises tested one \
-                                such interval could be chance (Holm)."
-                .to_owned(),
+            Case::Corrected => {
+                "The interval lies on the claimed side, but not after Holm's correction for several noises."
+                    .to_owned()
+            }
             Case::NoInterval => "There is no interval.".to_owned(),
         }
     }

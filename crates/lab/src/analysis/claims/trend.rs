@@ -31,14 +31,18 @@ pub(super) fn trend(comparison: &Comparison, trend: Trend) -> ClaimRow {
     let mut case = side.case(contrast.as_ref().and_then(Contrast::interval));
     let mut reason = reason(&side, case, contrast.as_ref());
     let sweep = comparison.sweep();
-    let contrary = sweep.windows(2).find(|pair| {
-        let step = comparison.contrast(&quantity, &pair[0].row.condition, &pair[1].row.condition);
-        side.contradicts(step.as_ref().and_then(Contrast::interval))
+    let contrary = sweep.windows(2).find_map(|pair| {
+        let step = comparison.contrast(&quantity, &pair[0].row.condition, &pair[1].row.condition)?;
+        let interval = step.interval().filter(|interval| side.contradicts(Some(*interval)))?;
+        Some((pair, interval))
     });
-    if let (true, Some(pair)) = (case.verdict() != Verdict::DoesNotHold, contrary) {
+    if let (true, Some((pair, step))) = (case.verdict() != Verdict::DoesNotHold, contrary) {
         case = Case::NotSteady;
+        let (times, digits, unit) = quantity.contrast_unit().in_text();
+        let [mean, low, high] = [step.mean, step.low, step.high]
+            .map(|value| format!("{:.digits$}", times * value).replace('-', "\u{2212}"));
         reason = format!(
-            "Between {} and {} it goes the other way, by more than {}.",
+            "Between {} and {} it goes the other way, by more than {}: {mean} [{low}, {high}]{unit}.",
             pair[0].row.condition, pair[1].row.condition, side.words
         );
     }

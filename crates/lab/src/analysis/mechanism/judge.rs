@@ -165,7 +165,10 @@ fn slow_noise(coloured: &[Coloured]) -> Vec<ClaimRow> {
         rule: "Holds if all three parts hold; does not hold if one of them does not; otherwise not enough \
                evidence. The figure is that of the part that decides."
             .to_owned(),
-        reason: format!("Decided by the part \u{2018}{}\u{2019}. {}", deciding.part, deciding.reason),
+        reason: format!(
+            "The verdict is that of the part \u{2018}{}\u{2019}. {}",
+            deciding.part, deciding.reason
+        ),
         ..deciding.clone()
     };
     rows.insert(0, whole);

@@ -162,20 +162,21 @@ pub fn tables(
         false => colours::rows(subjects, &coloured, target),
     };
     let claims = judge::judge(subjects, &splits, &coloured);
+    let gains = split::gains(subjects, &splits);
     let sentences = sentences::rows(&sentences::Evidence {
-        subjects,
-        splits: &splits,
-        prices: &prices.rows,
-        layers: &layers.rows,
-        windows: &windows.rows,
-        colours: &colours.rows,
-        responses: &response.rows,
-        claims: &claims.rows,
+        trained: layers::trained(subjects),
+        gains: gains.rows.clone(),
+        prices: prices.rows.clone(),
+        layers: layers.rows.clone(),
+        windows: windows.rows.clone(),
+        colours: colours.rows.clone(),
+        responses: response.rows.clone(),
+        claims: claims.rows.clone(),
     });
     let mut tables = vec![
         sentences.table(),
         claims.table_named(WHY_CLAIMS),
-        split::gains(subjects, &splits).table(),
+        gains.table(),
         prices.table(),
         split::cells(subjects, &panel).table(),
         layers.table(),

@@ -1,36 +1,78 @@
-//! Sentences that state what the tables show, made by fixed rules.
+//! Sentences that state what the tables show, made by fixed rules from the tables alone, so that they can be
+//! made again without measuring anything.
 
-use super::layers::trained;
 use super::readout::{CONTROL, skip};
-use super::split::Split;
-use super::subjects::Subjects;
-use crate::analysis::contrast::Contrast;
-use crate::analysis::statistics::Estimate;
 use leaklab_engine::Tau;
 use leaklab_engine::noise::Colour;
-use leaklab_record::tables::{ClaimRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, WhyRow, WindowRow};
-use leaklab_record::{
-    ClaimId, LayerChoice, NoiseKey, Part, Place, PriceMeasure, Readout, Rows, Stimulus, Topic, Verdict,
+use leaklab_record::tables::{
+    ClaimRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, SplitRow, WHY_CLAIMS, WhyRow, WindowRow,
 };
+use leaklab_record::{
+    ClaimId, LayerChoice, NoiseKey, Part, Place, PriceMeasure, Readout, Row, Rows, Stimulus, TableError,
+    Topic, Verdict,
+};
+use std::path::Path;
 
 /// The tables from which the sentences are made.
-pub struct Evidence<'a> {
-    /// The networks.
-    pub subjects: &'a Subjects,
+pub struct Evidence {
+    /// How the networks of which layers and readouts are changed were trained, as words after "trained".
+    pub trained: String,
     /// The gains, in parts.
-    pub splits: &'a [Split],
+    pub gains: Vec<SplitRow>,
     /// The prices, in parts.
-    pub prices: &'a [PriceRow],
+    pub prices: Vec<PriceRow>,
     /// Leak layer by layer.
-    pub layers: &'a [LayerLeakRow],
+    pub layers: Vec<LayerLeakRow>,
     /// Readouts of networks run without leak in their hidden layers.
-    pub windows: &'a [WindowRow],
+    pub windows: Vec<WindowRow>,
     /// Colours of noise.
-    pub colours: &'a [ColourRow],
+    pub colours: Vec<ColourRow>,
     /// How hidden layers follow a modulated input.
-    pub responses: &'a [ResponseRow],
+    pub responses: Vec<ResponseRow>,
     /// Statements W1 to W4.
-    pub claims: &'a [ClaimRow],
+    pub claims: Vec<ClaimRow>,
+}
+
+impl Evidence {
+    /// The strongest leak.
+    fn most_leak(&self) -> Option<Tau> {
+        self.gains.iter().map(|row| row.tau).min_by(|a, b| a.steps().total_cmp(&b.steps()))
+    }
+
+    /// The noises, each at the severity at which it was measured.
+    fn noises(&self) -> Vec<(NoiseKey, Stimulus)> {
+        let mut found = Vec::new();
+        for row in &self.gains {
+            if let Stimulus::Noisy(noise, _) = row.stimulus
+                && !found.contains(&(noise, row.stimulus))
+            {
+                found.push((noise, row.stimulus));
+            }
+        }
+        found
+    }
+}
+
+/// Makes the sentences of a study again from the tables in the folder `from`, and writes them to `to`. Does
+/// nothing if the folder has no such tables.
+pub fn renew(from: &Path, to: &Path) -> Result<Option<Rows<WhyRow>>, TableError> {
+    fn read<R: Row>(folder: &Path) -> Result<Vec<R>, TableError> {
+        Ok(Rows::read(folder)?.map_or_else(Vec::new, |table: Rows<R>| table.rows))
+    }
+    let Some(old) = Rows::<WhyRow>::read(from)? else { return Ok(None) };
+    let mut table = rows(&Evidence {
+        trained: "without leak".to_owned(),
+        gains: read(from)?,
+        prices: read(from)?,
+        layers: read(from)?,
+        windows: read(from)?,
+        colours: read(from)?,
+        responses: read(from)?,
+        claims: Rows::read_named(from, WHY_CLAIMS)?.map_or_else(Vec::new, |table| table.rows),
+    });
+    table.notes = old.notes;
+    table.write(to)?;
+    Ok(Some(table))
 }
 
 /// The table of sentences.
@@ -40,19 +82,16 @@ pub fn rows(evidence: &Evidence) -> Rows<WhyRow> {
         "Made by fixed rules from the other tables. Points are percentage points of accuracy; brackets \
          contain 95 % intervals over seeds and test samples.",
     );
-    table.rows.extend(explanation(evidence.claims));
-    table.rows.extend(evidence.splits.iter().filter_map(of_gain));
-    table.rows.extend(of_price(evidence));
-    let noises = evidence.subjects.stimuli.iter().filter_map(|&stimulus| match stimulus {
-        Stimulus::Noisy(noise, _) => Some((noise, stimulus)),
-        Stimulus::Clean => None,
-    });
-    for (noise, stimulus) in noises {
-        table.rows.extend(of_window(evidence, noise, stimulus));
-        table.rows.extend(of_layers(evidence, noise, stimulus));
+    table.rows.extend(explanation(&evidence.claims));
+    table.rows.extend(evidence.gains.iter().filter_map(|total| of_gain(total, &evidence.gains)));
+    let Some(tau) = evidence.most_leak() else { return table };
+    table.rows.extend(of_price(evidence, tau));
+    for (noise, stimulus) in evidence.noises() {
+        table.rows.extend(of_window(evidence, tau, noise, stimulus));
+        table.rows.extend(of_layers(&evidence.layers, noise, stimulus));
     }
-    table.rows.extend(of_colour(evidence));
-    table.rows.extend(of_response(evidence.responses, evidence.subjects.most_leak()));
+    table.rows.extend(of_colour(evidence, tau));
+    table.rows.extend(of_response(&evidence.responses, tau));
     table
 }
 
@@ -66,47 +105,47 @@ fn points(mean: f64, low: Option<f64>, high: Option<f64>) -> String {
     }
 }
 
-/// A difference of accuracies in points, as a gain or, with `sign` -1, as a loss.
-fn of_contrast(contrast: &Contrast, sign: f64) -> String {
-    let ends = contrast.interval().map(|i| if sign < 0.0 { (-i.high, -i.low) } else { (i.low, i.high) });
-    points(sign * contrast.mean, ends.map(|ends| ends.0), ends.map(|ends| ends.1))
+/// The same with a plus sign before a gain.
+fn signed_points(mean: f64, low: Option<f64>, high: Option<f64>) -> String {
+    let plus = if 100.0 * mean >= 0.05 { "+" } else { "" };
+    format!("{plus}{}", points(mean, low, high))
 }
 
-/// "Of the 5.7 points that tau 30 gains under ..., 3.9 come from the readout, ...". For a loss, all numbers
-/// are points lost.
-pub fn of_gain(split: &Split) -> Option<WhyRow> {
-    let Stimulus::Noisy(noise, severity) = split.stimulus else { return None };
-    let total = split.part(Part::Total)?;
-    let sure = total.interval().is_some_and(|i: Estimate| i.low > 0.0 || i.high < 0.0);
-    let sign = if sure && total.mean < 0.0 { -1.0 } else { 1.0 };
-    let mut parts: Vec<(Part, &Contrast)> =
-        split.parts.iter().filter(|(part, _)| *part != Part::Total).map(|(part, c)| (*part, c)).collect();
-    parts.sort_by(|a, b| (sign * b.1.mean).total_cmp(&(sign * a.1.mean)));
+/// "Tau 30 gains 4.2 [0.7, 7.8] points under ...: +8.5 by training, +5.9 by the readout, -10.2 by the hidden
+/// layers." `total` is the row of the whole gain, and `None` is returned for any other.
+pub fn of_gain(total: &SplitRow, gains: &[SplitRow]) -> Option<WhyRow> {
+    let (Stimulus::Noisy(noise, severity), Part::Total) = (total.stimulus, total.part) else { return None };
+    let tau = total.tau;
+    let sure = total.low.zip(total.high).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+    let mut parts: Vec<&SplitRow> = gains
+        .iter()
+        .filter(|row| (row.tau, row.stimulus) == (tau, total.stimulus) && row.part != Part::Total)
+        .collect();
+    parts.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     let phrases: Vec<String> = parts
         .iter()
-        .enumerate()
-        .map(|(i, (part, contrast))| {
-            let come = if i == 0 { " come" } else { "" };
-            format!("{}{come} from {}", of_contrast(contrast, sign), part.words())
-        })
+        .map(|row| format!("{} by {}", signed_points(row.mean, row.low, row.high), row.part.words()))
         .collect();
-    let (tau, place) = (split.tau, format!("under {} (severity {severity})", noise.words()));
-    let change = of_contrast(total, sign);
+    let place = format!("under {} (severity {severity})", noise.words());
     let opening = match (total.mean >= 0.0, sure) {
-        (true, true) => format!("Of the {change} points that tau {tau} gains {place}, "),
-        (true, false) => format!("Tau {tau} gains {change} points {place}, which may be chance: "),
-        (false, true) => format!("Of the {change} points that tau {tau} loses {place}, "),
-        (false, false) => {
-            format!("Tau {tau} changes accuracy {place} by {change} points, which may be chance: ")
+        (true, true) => {
+            format!("Tau {tau} gains {} points {place}", points(total.mean, total.low, total.high))
+        }
+        (false, true) => {
+            let lost = points(-total.mean, total.high.map(|x| -x), total.low.map(|x| -x));
+            format!("Tau {tau} loses {lost} points {place}")
+        }
+        (_, false) => {
+            let change = signed_points(total.mean, total.low, total.high);
+            format!("Tau {tau} changes accuracy {place} by {change} points, which may be chance")
         }
     };
-    let sentence = format!("{opening}{}.", phrases.join(", "));
+    let sentence = format!("{opening}: {}.", phrases.join(", "));
     Some(WhyRow { topic: Topic::Gain, noise: Some(noise), tau: Some(tau), sentence })
 }
 
 /// The price of the strongest leak without noise.
-fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
-    let tau = evidence.subjects.most_leak();
+fn of_price(evidence: &Evidence, tau: Tau) -> Vec<WhyRow> {
     let mut rows = Vec::new();
     for measure in PriceMeasure::ALL {
         let of = |part: Part| {
@@ -144,9 +183,12 @@ fn of_price(evidence: &Evidence) -> Vec<WhyRow> {
 }
 
 /// The effect of a readout that skips its first steps, compared with that of a leaky one.
-fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
-    let tau = evidence.subjects.most_leak();
-    let steps = evidence.subjects.reference.first()?.steps();
+fn of_window(evidence: &Evidence, tau: Tau, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
+    let lasts = evidence.windows.iter().filter_map(|row| match row.readout {
+        Readout::Window { last, .. } => Some(last),
+        Readout::Leaky(_) | Readout::Reversed(_) => None,
+    });
+    let steps = lasts.max()?;
     let of = |readout: Readout| {
         let row = evidence.windows.iter().find(|row| row.stimulus == stimulus && row.readout == readout)?;
         Some(points(row.gain, row.low, row.high))
@@ -155,7 +197,7 @@ fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option
         "In networks trained {} and run without leak in the hidden layers, a readout that skips its first \
          {CONTROL} % of steps changes accuracy under {} by {} points; a leaky readout (tau {tau}) changes it \
          by {}, and one that leaks backward in time by {}.",
-        trained(evidence.subjects),
+        evidence.trained,
         noise.words(),
         of(skip(CONTROL, steps))?,
         of(Readout::Leaky(tau))?,
@@ -164,29 +206,31 @@ fn of_window(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option
     Some(WhyRow { topic: Topic::Window, noise: Some(noise), tau: Some(tau), sentence })
 }
 
-/// The hidden layer in which leak alone has the largest effect.
-fn of_layers(evidence: &Evidence, noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
-    let alone: Vec<&LayerLeakRow> = evidence
-        .layers
-        .iter()
-        .filter(|row| row.stimulus == stimulus && row.choice == LayerChoice::Only)
-        .collect();
-    if alone.len() < 2 {
+/// The hidden layer in which leak alone has the largest effect, and what leak in all others does.
+pub fn of_layers(layers: &[LayerLeakRow], noise: NoiseKey, stimulus: Stimulus) -> Option<WhyRow> {
+    let with = |choice: LayerChoice| {
+        layers.iter().filter(move |row| row.stimulus == stimulus && row.choice == choice)
+    };
+    let count = with(LayerChoice::Only).count();
+    if count < 2 {
         return None;
     }
-    let most = alone.iter().max_by(|a, b| a.gain.abs().total_cmp(&b.gain.abs()))?;
+    let most = with(LayerChoice::Only).max_by(|a, b| a.gain.abs().total_cmp(&b.gain.abs()))?;
+    let others =
+        with(LayerChoice::AllBut).find(|row| row.layer == most.layer).map_or_else(String::new, |row| {
+            format!("; leak in all others changes it by {}", signed_points(row.gain, row.low, row.high))
+        });
     let sentence = format!(
-        "Of {} hidden layers, leak in {} alone changes accuracy under {} most: by {} points.",
-        alone.len(),
+        "Of {count} hidden layers, leak in {} alone changes accuracy under {} most: by {} points{others}.",
         most.layer,
         noise.words(),
-        points(most.gain, most.low, most.high)
+        signed_points(most.gain, most.low, most.high)
     );
     Some(WhyRow { topic: Topic::Layers, noise: Some(noise), tau: Some(most.tau), sentence })
 }
 
 /// White noise compared with frozen noise, for leak in the hidden layers and for the control.
-fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
+fn of_colour(evidence: &Evidence, tau: Tau) -> Option<WhyRow> {
     let of = |colour: Colour, place: Place| {
         let row = evidence.colours.iter().find(|row| row.colour == colour && row.place == place)?;
         Some(points(row.gain, row.low, row.high))
@@ -200,7 +244,7 @@ fn of_colour(evidence: &Evidence) -> Option<WhyRow> {
         of(Colour::White, Place::Control)?,
         of(Colour::Frozen, Place::Control)?
     );
-    Some(WhyRow { topic: Topic::Colour, noise: None, tau: Some(evidence.subjects.most_leak()), sentence })
+    Some(WhyRow { topic: Topic::Colour, noise: None, tau: Some(tau), sentence })
 }
 
 /// How the deepest hidden layer follows the slowest and the fastest modulation, with the strongest leak and
@@ -230,10 +274,14 @@ pub fn of_response(responses: &[ResponseRow], tau: Tau) -> Option<WhyRow> {
     let passed = |slow: &ResponseRow, fast: &ResponseRow| {
         (slow.gain > 0.0).then(|| format!("{:.0} %", 100.0 * fast.gain / slow.gain))
     };
-    let theory = slow.theory.zip(fast.theory).filter(|(slow, _)| *slow > 0.0);
-    let predicted = theory.map_or_else(String::new, |(slow, fast)| {
-        format!("; the theory of one neuron predicts {:.0} % with leak", 100.0 * fast / slow)
-    });
+    let theory = |slow: &ResponseRow, fast: &ResponseRow| {
+        let ends = slow.theory.zip(fast.theory).filter(|(slow, _)| *slow > 0.0);
+        ends.map(|(slow, fast)| format!("{:.0} %", 100.0 * fast / slow))
+    };
+    let predicted =
+        theory(slow, fast).zip(theory(slow_none, fast_none)).map_or_else(String::new, |(a, b)| {
+            format!("; the theory of one neuron predicts {a} with leak, and {b} without")
+        });
     row(format!(
         "Measured directly, with an input that is modulated in time: the response of {layer} to the fastest \
          modulation ({} cycles/step) is {} of that to the slowest ({}) with tau {tau} in the hidden layers, \
