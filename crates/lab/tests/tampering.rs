@@ -1,12 +1,12 @@
-//! Changes made outside the program are noticed: in stored passes, and in the images of a run that is
-//! resumed.
+//! Changes made outside the program are noticed: in stored passes, and in the images and the TensorBoard file
+//! of a run that is resumed.
 
 use image::{GrayImage, ImageFormat, Luma};
 use leaklab_lab::analysis::pass::Pass;
 use leaklab_lab::analysis::{Analysis, Options, analyse};
 use leaklab_lab::config::RunConfig;
 use leaklab_lab::train::{self, Control, threads};
-use leaklab_record::Table;
+use leaklab_record::{RunFolder, Table, events};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,6 +83,39 @@ fn a_changed_pass_is_made_anew() {
         let message = tables(&run).unwrap_err();
         assert!(message.contains("clean.json") && message.contains("not a regular file"), "{message}");
     }
+}
+
+#[test]
+fn a_damaged_tensorboard_file_loses_no_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        "dataset = \"digits\"\nnetwork = \"1x8x8-4C3-2P-10o\"\ntrain_limit = 50\ntest_limit = 20\n";
+    let (config, run) = (config(folder.path(), settings), folder.path().join("run"));
+    let options = train::Options::default();
+    // Stopped within the second epoch.
+    let mut batches = 0;
+    let stopped = train::train(&config, &run, &options, &mut |event| {
+        batches += u32::from(matches!(event, train::Event::Batch(_)));
+        if batches > 5 { Control::Stop } else { Control::Continue }
+    });
+    assert_eq!(stopped.unwrap().epochs, 1);
+    let path = RunFolder::at(&run).events();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let mut notices = Vec::new();
+    let finished = train::resume(&run, &options, &mut |event| {
+        if let train::Event::Notice(notice) = event {
+            notices.push(notice.to_owned());
+        }
+        Control::Continue
+    });
+    assert_eq!(finished.unwrap().outcome, train::Outcome::Finished);
+    let expected =
+        "damaged: the record at byte 0 is not complete or not as it was written; it is written again";
+    assert!(notices.len() == 1 && notices[0].contains(expected), "{notices:?}");
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(events::kept_length(&bytes, 2), Ok(bytes.len()));
 }
 
 /// Writes ten images of each of two classes.

@@ -143,7 +143,7 @@ mod tests {
             symlink(&target, path).unwrap();
         }
         let messages = [
-            Events::open(&folder.events(), 0).unwrap_err().to_string(),
+            Events::open(&folder.events(), &[]).unwrap_err().to_string(),
             Log::open(&folder.log()).unwrap_err().to_string(),
             lines::append(&folder.metrics(), &1).unwrap_err().to_string(),
             folder.lock().unwrap_err().to_string(),
@@ -187,7 +187,7 @@ mod tests {
         let path = parent.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let messages = [
-            Events::open(&path, 0).unwrap_err().to_string(),
+            Events::open(&path, &[]).unwrap_err().to_string(),
             Log::open(&path).unwrap_err().to_string(),
             lines::append(&path, &1).unwrap_err().to_string(),
             lines::read::<u64>(&path, "metrics file", 1).unwrap_err().to_string(),
