@@ -14,7 +14,9 @@
 //! cannot both replace its lock, and if one dies while it does, another can take over from it.
 //!
 //! A process that is halted for longer than [`STALE`] may find, when it continues, that its lock was broken.
-//! [`Lock::check`] reports this, and the holder of a lock calls it before each write.
+//! [`Lock::check`] reports this, and the holder of a lock calls it before it writes: a checkpoint, a line of
+//! the records, or a set of tables that runs share. (The tables and passes of a run depend on its weights and
+//! settings only, so it does not matter which process writes them.)
 
 use crate::atomic;
 use crate::error::RecordError;

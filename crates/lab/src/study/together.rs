@@ -77,8 +77,7 @@ impl Work<'_> {
         let pool = Arc::new(train::threads(Some(threads))?);
         let options = self.analysis_options(self.config.base.data_dir.clone(), pool);
         let (runs, out) = (self.complete(), self.folder.compare());
-        // It shows images for hours, and writes its tables at the end. So the lock is checked after each group
-        // of images.
+        // This may take hours, and the tables are written at the end. So the lock is checked again and again.
         let mut lost = None;
         let mut report = |advance: &Advance| {
             lost = lock.check().err();
