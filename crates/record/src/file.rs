@@ -158,7 +158,7 @@ mod tests {
         fs::write(&lock, &text).unwrap();
         let past = SystemTime::now() - 2 * crate::lock::STALE;
         File::options().write(true).open(&lock).unwrap().set_modified(past).unwrap();
-        // An old file that is not a lock counts as one whose holder is dead: it would be replaced and removed.
+        // An old file that is not a lock counts as one of a dead holder: it would be replaced and removed.
         File::options().write(true).open(&target).unwrap().set_modified(past).unwrap();
         folder.lock().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "do not touch");

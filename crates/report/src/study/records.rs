@@ -25,7 +25,7 @@ pub enum ReportError {
         /// The folder.
         path: PathBuf,
     },
-    /// A folder cannot be listed, or the page cannot be written.
+    /// The page cannot be written.
     #[error("{}: {action}: {source}", path.display())]
     Io {
         /// The file or folder.
