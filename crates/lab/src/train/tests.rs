@@ -130,7 +130,8 @@ fn nothing_is_written_without_the_lock() {
     let (options, theirs) = (Options { threads: Some(1), ..Options::default() }, "another process");
     // The threshold is so high that every layer is silent, which is noticed in the first batch.
     let silent = RunConfig { v_th: 1e6, ..config() };
-    let moments: [(&str, RunConfig, fn(&Event) -> bool); 2] = [
+    type Moment = fn(&Event) -> bool;
+    let moments: [(&str, RunConfig, Moment); 2] = [
         ("before-a-notice", silent, |event| matches!(event, Event::Checkpoint { epoch: 0, batch: 0 })),
         ("at-the-end", config(), |event| matches!(event, Event::Epoch(epoch) if epoch.epoch == 2)),
     ];
