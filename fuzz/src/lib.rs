@@ -14,11 +14,15 @@ pub mod weights;
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 22] = [
     ("notation", records::notation),
     ("settings", records::settings),
     ("checkpoint", records::checkpoint),
     ("metrics", records::metrics),
+    ("health", records::health),
+    ("machines", records::machines),
+    ("tensorboard", records::tensorboard),
+    ("lock", records::lock),
     ("passes", records::passes),
     ("tables", records::tables),
     ("idx", files::idx),

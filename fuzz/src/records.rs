@@ -1,13 +1,14 @@
-//! Targets for the user's settings and the files of a run: notation, settings, checkpoints, metrics, passes,
-//! tables.
+//! Targets for the user's settings and the files of a run: notation, settings, checkpoints, metrics, health,
+//! machines, TensorBoard events, locks, passes, tables.
 
 use leaklab_engine::{Architecture, Leak, Network, Tau};
 use leaklab_lab::analysis::pass::{Frame, Pass};
 use leaklab_lab::analysis::stimulus::PassKey;
 use leaklab_lab::config::{RunConfig, Settings, StudyConfig};
 use leaklab_record::checkpoint::{self, Checkpoint};
+use leaklab_record::lock::Content;
 use leaklab_record::tables::{ClaimRow, CorrectnessRow, PlanRow, RobustnessRow};
-use leaklab_record::{Rows, Stimulus, Table, metrics};
+use leaklab_record::{Rows, Stimulus, Table, events, health, machine, metrics};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -95,6 +96,67 @@ pub fn metrics(bytes: &[u8]) -> bool {
         }
         Err(error) => refused(&error),
     }
+}
+
+/// The health notices of a run, which are the same after they are written and read again.
+pub fn health(bytes: &[u8]) -> bool {
+    let parse = |bytes: &[u8]| health::parse(bytes, Path::new("health.jsonl"));
+    match parse(bytes) {
+        Ok(notices) => {
+            assert_eq!(parse(&lines(notices.iter().map(serde_json::to_string).collect())).unwrap(), notices);
+            !notices.is_empty()
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// The machines of a run, which are the same after they are written and read again.
+pub fn machines(bytes: &[u8]) -> bool {
+    let parse = |bytes: &[u8]| machine::parse(bytes, Path::new("machines.jsonl"));
+    match parse(bytes) {
+        Ok(machines) => {
+            assert_eq!(
+                parse(&lines(machines.iter().map(serde_json::to_string).collect())).unwrap(),
+                machines
+            );
+            assert!(machines.iter().all(|trainer| !trainer.machine.to_string().is_empty()));
+            !machines.is_empty()
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// One text per line.
+fn lines(texts: serde_json::Result<Vec<String>>) -> Vec<u8> {
+    texts.unwrap().iter().flat_map(|text| [text, "\n"].concat().into_bytes()).collect()
+}
+
+/// A TensorBoard file of two steps, as it is and, as the data of one record, with corrected checksums. The
+/// records that are kept are complete without what follows them.
+pub fn tensorboard(bytes: &[u8]) -> bool {
+    let read = |bytes: &[u8], last: u64| match events::kept_length(bytes, last) {
+        Ok(kept) => {
+            assert_eq!(events::kept_length(&bytes[..kept], last), Ok(kept));
+            assert!(last == 0 || events::kept_length(bytes, last - 1).is_ok_and(|fewer| fewer < kept));
+            true
+        }
+        Err(place) => {
+            assert!(place <= bytes.len());
+            false
+        }
+    };
+    read(&events::frame(bytes), 0);
+    read(bytes, u64::MAX);
+    read(bytes, 2)
+}
+
+/// A lock. Its token becomes part of a file's name, so it has 16 hexadecimal digits.
+pub fn lock(bytes: &[u8]) -> bool {
+    let Some(content) = Content::parse(bytes) else { return false };
+    assert_eq!(Content::parse(&serde_json::to_vec(&content).unwrap()).as_ref(), Some(&content));
+    let token = content.token.to_string();
+    assert!(token.len() == 16 && token.bytes().all(|b| b.is_ascii_hexdigit()), "{token}");
+    true
 }
 
 /// Fingerprint of the passes of the corpus.

@@ -169,13 +169,14 @@ fn print(run: &TrainedRun, evaluation: &Evaluation, split: &str, stimulus: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leaklab_record::LayerKind;
     use leaklab_record::metrics::LayerEpoch;
 
     /// An evaluation of two hidden layers with these spike rates.
     fn evaluation(synops: f64, rates: [f64; 2]) -> Evaluation {
         let layer = |(name, rate): (&str, f64)| LayerEpoch {
             name: name.to_owned(),
-            kind: "full".to_owned(),
+            kind: LayerKind::Full,
             spike_rate: Some(rate),
             synops: None,
             weighted_input_norm: None,

@@ -265,7 +265,7 @@ impl Sums {
             }
             layers.push(LayerEpoch {
                 name: layer.name.clone(),
-                kind: layer.kind.to_string(),
+                kind: layer.kind,
                 spike_rate: self.spikes.get(i).map(|&n| n as f64 / neuron_steps),
                 synops,
                 weighted_input_norm: self.norms.get(i).map(|sum| sum / images),

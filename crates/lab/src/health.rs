@@ -298,7 +298,7 @@ mod tests {
             let norms = [("conv1", Some(conv)), ("pool1", Some(1e9)), ("fc1", Some(full)), ("fc2", None)];
             let layers = norms.map(|(name, weighted_input_norm)| LayerEpoch {
                 name: name.to_owned(),
-                kind: "conv".to_owned(),
+                kind: LayerKind::Conv,
                 spike_rate: Some(0.1),
                 synops: None,
                 weighted_input_norm,

@@ -1,12 +1,14 @@
-//! Changes made outside the program are noticed: in stored passes, and in the images of a run that is
-//! resumed.
+//! Changes made outside the program are noticed: in stored passes, in the images and the TensorBoard file of a
+//! run that is resumed, and in the lock of a study.
 
 use image::{GrayImage, ImageFormat, Luma};
+use leaklab_engine::Isa;
 use leaklab_lab::analysis::pass::Pass;
-use leaklab_lab::analysis::{Analysis, Options, analyse};
-use leaklab_lab::config::RunConfig;
+use leaklab_lab::analysis::{Analysis, Options, analyse, mechanism};
+use leaklab_lab::config::{RunConfig, StudyConfig};
+use leaklab_lab::study;
 use leaklab_lab::train::{self, Control, threads};
-use leaklab_record::Table;
+use leaklab_record::{RunFolder, StudyFolder, Table, events};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +84,90 @@ fn a_changed_pass_is_made_anew() {
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let message = tables(&run).unwrap_err();
         assert!(message.contains("clean.json") && message.contains("not a regular file"), "{message}");
+    }
+}
+
+#[test]
+fn a_damaged_tensorboard_file_loses_no_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        "dataset = \"digits\"\nnetwork = \"1x8x8-4C3-2P-10o\"\ntrain_limit = 50\ntest_limit = 20\n";
+    let (config, run) = (config(folder.path(), settings), folder.path().join("run"));
+    let options = train::Options::default();
+    // Stopped within the second epoch.
+    let mut batches = 0;
+    let stopped = train::train(&config, &run, &options, &mut |event| {
+        batches += u32::from(matches!(event, train::Event::Batch(_)));
+        if batches > 5 { Control::Stop } else { Control::Continue }
+    });
+    assert_eq!(stopped.unwrap().epochs, 1);
+    let path = RunFolder::at(&run).events();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let mut notices = Vec::new();
+    let finished = train::resume(&run, &options, &mut |event| {
+        if let train::Event::Notice(notice) = event {
+            notices.push(notice.to_owned());
+        }
+        Control::Continue
+    });
+    assert_eq!(finished.unwrap().outcome, train::Outcome::Finished);
+    let expected =
+        "damaged: the record at byte 0 is not complete or not as it was written; it is written again";
+    assert!(notices.len() == 1 && notices[0].contains(expected), "{notices:?}");
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(events::kept_length(&bytes, 2), Ok(bytes.len()));
+}
+
+/// The tables that runs share are removed and written only by the holder of the study's lock, and not through
+/// a link.
+#[test]
+fn shared_tables_are_left_to_the_holder_of_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("study.toml");
+    let settings = "dataset = \"digits\"\nnetwork = \"1x8x8-4C3-2P-10o\"\ntrain_limit = 50\ntest_limit = 20\n\
+                    mechanism = false\nseeds = [1]\n";
+    fs::write(&file, format!("{settings}{SMALL}")).unwrap();
+    let config = StudyConfig::load(file.to_str().unwrap(), &[]).unwrap();
+    let place = StudyFolder::at(folder.path().join("study"));
+    let options =
+        study::Options { command: "leaklab study".into(), checkpoint_minutes: 10.0, isa: Isa::best() };
+    study::run_one(&config, &place, 0, 1, &options, &|_| Control::Continue).unwrap();
+    // The comparison removes a table of an earlier mechanism analysis.
+    let table = |folder: &Path| folder.join(format!("{}.json", mechanism::TABLES[0]));
+    fs::create_dir_all(place.compare()).unwrap();
+    fs::write(table(&place.compare()), "").unwrap();
+    study::compare(&config, &place, 1, &options, &|_| Control::Continue).unwrap();
+    assert!(!table(&place.compare()).exists());
+    // Another process takes over before it is removed.
+    let lock = place.path().join("lock");
+    fs::write(table(&place.compare()), "").unwrap();
+    let halted = study::compare(&config, &place, 1, &options, &|event| {
+        if matches!(event, study::Event::Compared { .. }) {
+            fs::write(&lock, "another process").unwrap();
+        }
+        Control::Continue
+    });
+    let message = halted.unwrap_err().to_string();
+    assert!(message.contains("another one took over its work"), "{message}");
+    assert!(table(&place.compare()).exists(), "a table was removed without the lock");
+    fs::remove_file(&lock).unwrap();
+
+    #[cfg(unix)]
+    {
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(place.compare(), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, place.compare()).unwrap();
+        let messages = [
+            study::compare(&config, &place, 1, &options, &|_| Control::Continue).unwrap_err().to_string(),
+            study::check(&place, &config).unwrap_err().to_string(),
+            study::members(&[place.path().to_owned()]).unwrap_err().to_string(),
+        ];
+        assert!(
+            messages.iter().all(|message| message.contains("compare: cannot be used: it is a symbolic link"))
+        );
+        assert!(table(&elsewhere).exists(), "a table was removed through a link");
     }
 }
 

@@ -85,7 +85,12 @@ pub(crate) fn random() -> u64 {
 /// make such a name.
 pub(crate) fn partial_of(name: &str) -> Option<(&str, &str)> {
     let (target, digits) = name.strip_suffix(PARTIAL)?.strip_suffix('.')?.rsplit_once('.')?;
-    (digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then(|| (target, &digits[..8]))
+    is_unique(digits).then(|| (target, &digits[..8]))
+}
+
+/// Whether a text is 16 hexadecimal digits, as in the names of temporary files and in locks.
+pub(crate) fn is_unique(digits: &str) -> bool {
+    digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 fn sweep_names(folder: Option<&Path>, wanted: impl Fn(&str) -> bool) {

@@ -79,17 +79,17 @@ impl FromStr for Bits {
     type Err = NotBits;
 
     fn from_str(text: &str) -> Result<Self, NotBits> {
-        let (len, digits) = text.split_once(':').ok_or(NotBits)?;
-        let len: usize = len.parse().map_err(|_| NotBits)?;
-        if digits.len() != len.div_ceil(4) {
+        // Each list has exactly one text: no sign, no zeros in front, no capitals, and unused bits are 0.
+        let (number, digits) = text.split_once(':').ok_or(NotBits)?;
+        let len: usize = number.parse().map_err(|_| NotBits)?;
+        if digits.len() != len.div_ceil(4) || number != len.to_string() {
             return Err(NotBits);
         }
         let mut bits = Vec::with_capacity(len);
         for digit in digits.chars() {
-            let digit = digit.to_digit(16).ok_or(NotBits)?;
+            let digit = digit.to_digit(16).filter(|_| !digit.is_ascii_uppercase()).ok_or(NotBits)?;
             bits.extend((0..4).map(|i| digit >> i & 1 == 1));
         }
-        // Unused bits of the last digit must be 0, so that each list has exactly one text.
         if bits.split_off(len).contains(&true) {
             return Err(NotBits);
         }
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!((bits.len(), bits.count()), (n, ((n + 1) / 3) as u64));
         }
         assert_eq!("6:f3".parse::<Bits>().unwrap().count(), 6);
-        for text in ["", "5:f", "5:ff", "3:g", "4:ff", "-1:"] {
+        for text in ["", "5:f", "5:ff", "3:g", "4:ff", "-1:", "+6:f3", "06:f3", "6:F3", "00:"] {
             assert!(text.parse::<Bits>().is_err(), "{text}");
         }
     }

@@ -101,8 +101,12 @@ impl Checkpoint {
     /// # Panics
     /// If a tensor's shape and values disagree in size or a number of the header is not finite.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let Position { squared_error, first_squared_error, best_accuracy, .. } = self.header.position;
+        let numbers = [squared_error, first_squared_error, best_accuracy];
+        // JSON has no text for other numbers: they would be written as null.
+        assert!(numbers.iter().all(|x| x.is_finite()), "the header's numbers are finite: {numbers:?}");
         let header = Header { checksum: UNSIGNED.to_owned(), ..self.header.clone() };
-        let header = serde_json::to_string(&header).expect("a header of finite numbers has a JSON form");
+        let header = serde_json::to_string(&header).expect("a header has a JSON form");
         let data: Vec<Vec<u8>> = self
             .tensors
             .iter()
@@ -173,7 +177,7 @@ impl Checkpoint {
         lock.check()?;
         let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
         if path.is_file() {
-            let link = previous.with_extension(atomic::PARTIAL);
+            let link = folder.rotation();
             let _ = fs::remove_file(&link);
             fs::hard_link(&path, &link)
                 .or_else(|_| fs::copy(&path, &link).map(|_| ()))
@@ -197,30 +201,41 @@ pub struct Found {
 }
 
 /// The run's last intact checkpoint: the previous one if the last is damaged or missing, none if neither
-/// exists.
+/// exists. An error of the system says nothing about the file, so it is returned.
 pub fn find(folder: &RunFolder) -> Result<Option<Found>, RecordError> {
-    let (path, previous) = (folder.checkpoint(), folder.previous_checkpoint());
-    let trouble = match Checkpoint::read(&path) {
+    let trouble = match Checkpoint::read(&folder.checkpoint()) {
         Ok(checkpoint) => return Ok(Some(Found { checkpoint, instead_of: None })),
-        Err(trouble @ RecordError::Format { .. }) => return Err(trouble),
-        Err(trouble) => trouble,
+        Err(trouble) if is_damage(&trouble) || is_missing(&trouble) => trouble,
+        Err(trouble) => return Err(trouble),
     };
-    if !previous.is_file() {
-        return if path.exists() { Err(trouble) } else { Ok(None) };
-    }
-    match Checkpoint::read(&previous) {
+    match Checkpoint::read(&folder.previous_checkpoint()) {
         Ok(checkpoint) => Ok(Some(Found { checkpoint, instead_of: Some(trouble) })),
+        Err(error) if is_missing(&trouble) => {
+            if is_missing(&error) {
+                Ok(None)
+            } else {
+                Err(error)
+            }
+        }
         Err(_) => Err(trouble),
     }
 }
 
+fn is_damage(error: &RecordError) -> bool {
+    matches!(error, RecordError::Damaged { .. } | RecordError::Malformed { .. })
+}
+
+fn is_missing(error: &RecordError) -> bool {
+    matches!(error, RecordError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+}
+
 /// Like [`find`], for a process that will write checkpoints: a damaged checkpoint is renamed, so that it does
 /// not become the previous one.
-pub fn recover(folder: &RunFolder, _lock: &RunLock) -> Result<Option<Found>, RecordError> {
+pub fn recover(folder: &RunFolder, lock: &RunLock) -> Result<Option<Found>, RecordError> {
     let found = find(folder)?;
-    let path = folder.checkpoint();
-    if found.as_ref().is_some_and(|found| found.instead_of.is_some()) && path.exists() {
-        let aside = folder.path().join("checkpoint.damaged.safetensors");
+    if found.as_ref().and_then(|found| found.instead_of.as_ref()).is_some_and(is_damage) {
+        lock.check()?;
+        let (path, aside) = (folder.checkpoint(), folder.path().join("checkpoint.damaged.safetensors"));
         fs::rename(&path, &aside).map_err(RecordError::io(&path, "cannot be moved aside"))?;
     }
     Ok(found)

@@ -6,9 +6,10 @@
 //!
 //! This protects against what a folder contains, not against someone who changes the folder at the same time.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use crate::error::RecordError;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Checks that a file may be written at `path`: nothing exists there, or a regular file that is not a link.
 pub fn check_place(path: &Path) -> io::Result<()> {
@@ -21,6 +22,48 @@ pub fn open_for_writing(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
         Some(_) => options.open(path),
         None => options.create_new(true).open(path),
     }
+}
+
+/// Checks that files may be written in the folder at `path`: nothing exists there, or something that is not a
+/// link.
+pub fn check_folder(path: &Path) -> Result<(), RecordError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Err(through_link(path)),
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(RecordError::io(path, "cannot be read")(e)),
+    }
+}
+
+/// Checks the folder at `path` and everything in it, at any depth, for links.
+pub fn check_tree(path: &Path) -> Result<(), RecordError> {
+    check_folder(path)?;
+    for (within, kind) in entries(path)? {
+        if kind.is_dir() {
+            check_tree(&within)?;
+        } else if kind.is_symlink() {
+            return Err(through_link(&within));
+        }
+    }
+    Ok(())
+}
+
+/// Everything in a folder, with its kind; links are not followed. Nothing if there is no folder.
+pub fn entries(folder: &Path) -> Result<Vec<(PathBuf, FileType)>, RecordError> {
+    let read = || -> io::Result<Vec<_>> {
+        fs::read_dir(folder)?.map(|entry| entry.and_then(|e| Ok((e.path(), e.file_type()?)))).collect()
+    };
+    match read() {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        other => other.map_err(RecordError::io(folder, "cannot be read")),
+    }
+}
+
+fn through_link(path: &Path) -> RecordError {
+    let source = io::Error::other("it is a symbolic link, and nothing is written through one");
+    RecordError::Io { path: path.to_owned(), action: "cannot be used", source }
 }
 
 /// Opens a regular file, or a link to one, for reading.
@@ -86,6 +129,7 @@ mod tests {
     use crate::log::Log;
     use crate::{Checkpoint, Manifest, RunFolder, lines};
     use std::os::unix::fs::symlink;
+    use std::time::SystemTime;
 
     #[test]
     fn a_strangers_run_folder_writes_nowhere_else() {
@@ -99,12 +143,24 @@ mod tests {
             symlink(&target, path).unwrap();
         }
         let messages = [
-            Events::open(&folder.events(), 0).unwrap_err().to_string(),
+            Events::open(&folder.events(), &[]).unwrap_err().to_string(),
             Log::open(&folder.log()).unwrap_err().to_string(),
             lines::append(&folder.metrics(), &1).unwrap_err().to_string(),
             folder.lock().unwrap_err().to_string(),
         ];
         assert!(messages.iter().all(|message| message.contains("symbolic link")), "{messages:?}");
+        // A lock file of an old lock, whose token is a path: the lock on its replacement is named after it.
+        let lock = folder.path().join("lock");
+        fs::remove_file(&lock).unwrap();
+        fs::create_dir(folder.path().join("lock.x")).unwrap();
+        let process = serde_json::to_string(&crate::Process::elsewhere()).unwrap();
+        let text = format!("{{\"token\":\"x/../../precious\",{}", &process[1..]);
+        fs::write(&lock, &text).unwrap();
+        let past = SystemTime::now() - 2 * crate::lock::STALE;
+        File::options().write(true).open(&lock).unwrap().set_modified(past).unwrap();
+        // An old file that is not a lock counts as one of a dead holder: it would be replaced and removed.
+        File::options().write(true).open(&target).unwrap().set_modified(past).unwrap();
+        folder.lock().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "do not touch");
     }
 
@@ -131,7 +187,7 @@ mod tests {
         let path = parent.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let messages = [
-            Events::open(&path, 0).unwrap_err().to_string(),
+            Events::open(&path, &[]).unwrap_err().to_string(),
             Log::open(&path).unwrap_err().to_string(),
             lines::append(&path, &1).unwrap_err().to_string(),
             lines::read::<u64>(&path, "metrics file", 1).unwrap_err().to_string(),

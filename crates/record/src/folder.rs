@@ -30,18 +30,7 @@ impl RunFolder {
             };
             return Err(RecordError::NotARun { path: folder.path, missing });
         }
-        for within in [folder.analysis(), folder.analysis().join("passes")] {
-            let symlink = fs::symlink_metadata(&within).is_ok_and(|found| found.is_symlink());
-            if symlink {
-                return Err(RecordError::Io {
-                    path: within,
-                    action: "cannot be used",
-                    source: std::io::Error::other(
-                        "it is a symbolic link, and nothing is written through one",
-                    ),
-                });
-            }
-        }
+        file::check_tree(&folder.analysis())?;
         folder.sweep();
         Ok(folder)
     }
@@ -74,6 +63,11 @@ impl RunFolder {
     /// The checkpoint before the last one, used if the last one is damaged.
     pub fn previous_checkpoint(&self) -> PathBuf {
         self.path.join("checkpoint.previous.safetensors")
+    }
+
+    /// Temporary name of the previous checkpoint while it is replaced.
+    pub(crate) fn rotation(&self) -> PathBuf {
+        self.previous_checkpoint().with_extension(atomic::PARTIAL)
     }
 
     /// Weights of the epoch with the highest test accuracy.
@@ -117,9 +111,10 @@ impl RunFolder {
     }
 
     /// Creates the folder if necessary, locks it and removes incomplete files of dead processes. Fails if the
-    /// folder cannot be written.
+    /// folder cannot be written, or if its tables would be written through a link.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
         let refused = "cannot be written; choose a writable folder";
+        file::check_tree(&self.analysis())?;
         fs::create_dir_all(&self.path).map_err(RecordError::io(&self.path, refused))?;
         let path = self.lock_file();
         file::check_place(&path).map_err(RecordError::io(&path, refused))?;
@@ -133,14 +128,7 @@ impl RunFolder {
         self.sweep();
         // While this process holds the lock, no other process writes a checkpoint, so the file of an
         // incomplete rotation can be removed.
-        let entries = fs::read_dir(&self.path).map_err(RecordError::io(&self.path, "cannot be read"))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let partial = path.extension().is_some_and(|ending| ending == atomic::PARTIAL);
-            if partial && atomic::partial_of(name).is_none() {
-                atomic::remove_if_dead(&path);
-            }
-        }
+        atomic::remove_if_dead(&self.rotation());
         Ok(RunLock { lock })
     }
 
@@ -155,14 +143,18 @@ impl RunFolder {
         self.path.join("lock")
     }
 
-    /// Removes incomplete files of dead processes, here and in `analysis`.
+    /// Removes incomplete files of dead processes, here and in `analysis`, which has no links
+    /// ([`file::check_tree`]).
     fn sweep(&self) {
         atomic::sweep(&self.path);
-        let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        let analysis = Some(self.analysis()).filter(is_folder);
-        let within = analysis.iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
-        analysis.iter().cloned().chain(within.filter(is_folder)).for_each(|folder| atomic::sweep(&folder));
+        sweep_tree(&self.analysis());
     }
+}
+
+fn sweep_tree(folder: &Path) {
+    atomic::sweep(folder);
+    let within = file::entries(folder).unwrap_or_default();
+    within.iter().filter(|(_, kind)| kind.is_dir()).for_each(|(folder, _)| sweep_tree(folder));
 }
 
 /// The right to write to a run folder. It is released when this value is dropped or the process ends.
@@ -198,7 +190,7 @@ mod tests {
     fn whatever_opens_a_run_sweeps_it() {
         let parent = tempfile::tempdir().unwrap();
         let folder = RunFolder::at(parent.path());
-        let passes = folder.analysis().join("passes");
+        let passes = folder.analysis().join("best/passes");
         let ending = format!("{}89abcdef.partial", Process::this().machine_digits());
         fs::create_dir_all(&passes).unwrap();
         fs::write(folder.run_toml(), "").unwrap();
@@ -211,8 +203,12 @@ mod tests {
         assert!(left.iter().all(|path| !path.exists()));
         assert!(rotation.exists(), "only the holder of the lock knows that no rotation is under way");
         leave();
+        // A download, or another program's file.
+        let others = ["data.gz.partial", "notes.partial"].map(|name| folder.path().join(name));
+        others.iter().for_each(|path| fs::write(path, "half").unwrap());
         let _lock = folder.lock().unwrap();
         assert!(left.iter().chain([&rotation]).all(|path| !path.exists()));
+        assert!(others.iter().all(|path| path.exists()), "a file that is not ours was removed");
     }
 
     #[cfg(unix)]
@@ -224,9 +220,19 @@ mod tests {
         fs::create_dir(folder.path()).unwrap();
         fs::write(folder.run_toml(), "").unwrap();
         RunFolder::open(folder.path()).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, folder.analysis()).unwrap();
-        let message = RunFolder::open(folder.path()).unwrap_err().to_string();
-        assert!(message.contains("analysis: cannot be used: it is a symbolic link"), "{message}");
+        for within in
+            ["analysis", "analysis/best", "analysis/tau-5", "analysis/cells", "analysis/best/passes"]
+        {
+            let link = folder.path().join(within);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+            for error in [RunFolder::open(folder.path()).unwrap_err(), folder.lock().unwrap_err()] {
+                let expected = format!("{within}: cannot be used: it is a symbolic link");
+                assert!(error.to_string().contains(&expected), "{error}");
+            }
+            fs::remove_file(link).unwrap();
+        }
+        folder.lock().unwrap();
     }
 
     #[test]

@@ -54,6 +54,12 @@ pub fn read(path: &Path) -> Result<Vec<Notice>, RecordError> {
     lines::read(path, WHAT, FORMAT)
 }
 
+/// Like [`read`], for the bytes of a file; `path` is for the message.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Notice>, RecordError> {
+    let lines = lines::parse(path, bytes, WHAT, FORMAT)?;
+    Ok(lines.into_iter().map(|(_, notice)| notice).collect())
+}
+
 /// Appends a notice.
 pub fn append(path: &Path, notice: &Notice) -> Result<(), RecordError> {
     lines::append(path, notice)

@@ -2,7 +2,7 @@
 //! verdicts, noises, and the rows of every table.
 //!
 //! This crate does not know how a number was computed, and the report reads only these formats. From the
-//! engine it uses only types (noise, layer, time constant), so that each has one definition.
+//! engine it uses only types (noise, layer, time constant, instruction set), so that each has one definition.
 #![forbid(unsafe_code)]
 
 pub mod atomic;

@@ -14,7 +14,9 @@
 //! cannot both replace its lock, and if one dies while it does, another can take over from it.
 //!
 //! A process that is halted for longer than [`STALE`] may find, when it continues, that its lock was broken.
-//! [`Lock::check`] reports this, and the holder of a lock calls it before each write.
+//! [`Lock::check`] reports this, and the holder of a lock calls it before it writes: a checkpoint, a line of
+//! the records, or a set of tables that runs share. (The tables and passes of a run depend on its weights and
+//! settings only, so it does not matter which process writes them.)
 
 use crate::atomic;
 use crate::error::RecordError;
@@ -25,7 +27,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 /// Time between two heartbeats.
@@ -40,11 +42,51 @@ const TRIES: usize = 100;
 
 /// Content of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Content {
+pub struct Content {
     /// Unique to each lock.
-    token: String,
+    pub token: Token,
+    /// The process that holds the lock.
     #[serde(flatten)]
-    process: Process,
+    pub process: Process,
+}
+
+impl Content {
+    /// Reads the bytes of a lock file; `None` if they are not those of a lock.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// A number that identifies a lock, written as 16 hexadecimal digits. It becomes part of a file's name, and a
+/// lock file may be untrusted, so no other text is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Token(u64);
+
+impl Token {
+    /// Stands for the token of a lock file that cannot be read.
+    const NONE: Token = Token(0);
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl TryFrom<String> for Token {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let number = atomic::is_unique(&text).then(|| u64::from_str_radix(&text, 16));
+        number.and_then(Result::ok).map(Token).ok_or("not 16 hexadecimal digits")
+    }
+}
+
+impl From<Token> for String {
+    fn from(token: Token) -> String {
+        token.to_string()
+    }
 }
 
 /// The holder of a lock, as far as it can be read.
@@ -98,11 +140,19 @@ impl From<io::Error> for Refused {
 impl Lock {
     /// Takes the lock at a path, if nobody holds it or its holder is known to have ended.
     pub fn take(path: &Path) -> Result<Self, Refused> {
+        Self::take_with(path, thread::Builder::new().name("heartbeat".into()))
+    }
+
+    /// Like [`take`](Self::take), with the thread of the heartbeat.
+    fn take_with(path: &Path, heart: thread::Builder) -> Result<Self, Refused> {
         let (content, file) = claim(path)?;
+        // Built before the thread: if that cannot be started, the lock is dropped, and so released.
+        let mut lock = Lock { path: path.to_owned(), content, beating: None, heart: None };
         remove_guards(path);
         let (beating, ends) = mpsc::channel::<()>();
-        let (at, mine) = (path.to_owned(), content.clone());
-        let heart = std::thread::Builder::new().name("heartbeat".into()).spawn(move || {
+        let (at, mine) = (path.to_owned(), lock.content.clone());
+        lock.beating = Some(beating);
+        lock.heart = Some(heart.spawn(move || {
             while ends.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 // A heartbeat that fails is missed; the next one may succeed.
                 if is_at(&at, &mine).unwrap_or(true) {
@@ -111,8 +161,8 @@ impl Lock {
                     break;
                 }
             }
-        })?;
-        Ok(Lock { path: path.to_owned(), content, beating: Some(beating), heart: Some(heart) })
+        })?);
+        Ok(lock)
     }
 
     /// Fails if the lock was broken because this process was halted for longer than [`STALE`].
@@ -154,7 +204,7 @@ fn claim(path: &Path) -> Result<(Content, File), Refused> {
         // Created again in each attempt: its modification time is the current time of the file system's
         // clock.
         let (partial, file) = atomic::create(path)?;
-        let content = Content { token: format!("{:016x}", atomic::random()), process: Process::this() };
+        let content = Content { token: Token(atomic::random()), process: Process::this() };
         let written = beat(&file, &content).and_then(|()| file.metadata()?.modified());
         let outcome = written.map_err(Refused::Io).and_then(|now| place(path, &partial, &content, now));
         if !matches!(outcome, Ok(Placed::Renamed)) {
@@ -207,15 +257,14 @@ fn place(path: &Path, partial: &Path, content: &Content, now: SystemTime) -> Res
         return Err(Refused::Held(Box::new(holder)));
     }
     // Only the holder of the lock on the replacement may replace this lock.
-    let token_of =
-        |content: &Option<Content>| content.as_ref().map_or("0".repeat(16), |content| content.token.clone());
+    let token_of = |content: &Option<Content>| content.as_ref().map_or(Token::NONE, |content| content.token);
     let token = token_of(&old);
     let guard_path = path.with_file_name(format!("{}.{token}", name_of(path)));
     let (guard, _file) = match claim(&guard_path) {
         Ok(taken) => taken,
         Err(Refused::Held(_)) => {
             // Another process is replacing it at this moment.
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
             return Ok(Placed::Disturbed);
         }
         Err(error) => return Err(error),
@@ -241,7 +290,7 @@ fn remove_guards(path: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let token = name.to_str().and_then(|name| name.strip_prefix(&start));
-        if token.is_some_and(|token| token.len() == 16 && token.bytes().all(|b| b.is_ascii_hexdigit())) {
+        if token.is_some_and(atomic::is_unique) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -271,7 +320,7 @@ fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Hol
     };
     let mut bytes = Vec::new();
     (&mut file).take(MOST_BYTES).read_to_end(&mut bytes)?;
-    let content: Option<Content> = serde_json::from_slice(&bytes).ok();
+    let content = Content::parse(&bytes);
     let beat = file.metadata()?.modified()?;
     let age = now.duration_since(beat).unwrap_or_default();
     // Shared, so that two processes that check at the same time do not mistake each other for the holder.
@@ -296,7 +345,7 @@ fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Hol
 /// Whether the lock at a path is this one.
 fn is_at(path: &Path, content: &Content) -> io::Result<bool> {
     match file::read(path, file::LARGEST_TEXT) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).is_ok_and(|found: Content| found == *content)),
+        Ok(bytes) => Ok(Content::parse(&bytes).is_some_and(|found| found == *content)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e),
     }
@@ -322,7 +371,7 @@ mod tests {
 
     /// Writes a lock of a process whose last heartbeat was `age` ago.
     fn leave(path: &Path, process: Process, age: Duration) {
-        let content = Content { token: format!("{:016x}", atomic::random()), process };
+        let content = Content { token: Token(atomic::random()), process };
         let file = File::create(path).unwrap();
         beat(&file, &content).unwrap();
         file.set_modified(SystemTime::now() - age).unwrap();
@@ -378,7 +427,7 @@ mod tests {
             leave(&path, Process::ended(), Duration::ZERO);
             if round % 2 == 1 {
                 // A process that was about to replace it died too.
-                let token = serde_json::from_slice::<Content>(&fs::read(&path).unwrap()).unwrap().token;
+                let token = Content::parse(&fs::read(&path).unwrap()).unwrap().token;
                 leave(&folder.path().join(format!("lock.{token}")), Process::ended(), Duration::ZERO);
             }
             let start = std::sync::Barrier::new(8);
@@ -431,6 +480,29 @@ mod tests {
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - 2 * STALE).unwrap();
         Lock::take(&path).unwrap();
         assert!(holder(&path).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_token_is_16_hexadecimal_digits_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        leave(&path, Process::elsewhere(), 2 * STALE);
+        let text = fs::read_to_string(&path).unwrap();
+        let token = Content::parse(text.as_bytes()).unwrap().token.to_string();
+        for other in ["", "/../precious", "0123456789abcde", "+123456789abcdef", "0123456789abcdef0"] {
+            assert_eq!(Content::parse(text.replace(&token, other).as_bytes()), None, "{other}");
+        }
+    }
+
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[test]
+    fn a_lock_without_a_heartbeat_is_released() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        // No system has room for such a stack.
+        let refused = Lock::take_with(&path, thread::Builder::new().stack_size(1 << 52));
+        assert!(matches!(refused, Err(Refused::Io(_))), "{refused:?}");
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "files are left over");
     }
 
     #[test]

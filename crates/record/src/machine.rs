@@ -74,15 +74,23 @@ pub struct Trainer {
     pub machine: Machine,
 }
 
+const WHAT: &str = "list of machines";
+
 /// The machines that trained a run, in order; none if the run was trained before this file was introduced.
 pub fn read(path: &Path) -> Result<Vec<Trainer>, RecordError> {
-    lines::read(path, "list of machines", FORMAT)
+    lines::read(path, WHAT, FORMAT)
+}
+
+/// Like [`read`], for the bytes of a file; `path` is for the message.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Trainer>, RecordError> {
+    let lines = lines::parse(path, bytes, WHAT, FORMAT)?;
+    Ok(lines.into_iter().map(|(_, trainer)| trainer).collect())
 }
 
 /// Records that a machine continues the run, unless it is the one that trained it last.
 pub fn note(path: &Path, machine: &Machine, after_epoch: u64) -> Result<(), RecordError> {
     // Remove a torn last line, which a killed process leaves.
-    lines::retain::<Trainer>(path, "list of machines", FORMAT, |_| true)?;
+    lines::retain::<Trainer>(path, WHAT, FORMAT, |_| true)?;
     if read(path)?.last().is_some_and(|last| last.machine == *machine) {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use crate::error::RecordError;
 use crate::lines;
+use leaklab_engine::LayerKind;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -50,13 +51,30 @@ pub struct LayerEpoch {
     /// Name, such as `conv1`.
     pub name: String,
     /// `conv`, `pool`, `full` or `output`.
-    pub kind: String,
+    #[serde(with = "kind")]
+    pub kind: LayerKind,
     /// Spikes / (neurons * steps); empty for the output layer, which does not fire.
     pub spike_rate: Option<f64>,
     /// Synaptic operations per image; empty for pools.
     pub synops: Option<f64>,
     /// Mean over images and steps of the Euclidean norm of `(W O_in)[t]`; empty for the output layer.
     pub weighted_input_norm: Option<f64>,
+}
+
+/// The kind of a layer as its name.
+mod kind {
+    use super::{Deserialize, LayerKind};
+    use serde::de::{Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub fn serialize<S: Serializer>(kind: &LayerKind, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(kind.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LayerKind, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(|()| D::Error::custom(format!("unknown kind of layer {name:?}")))
+    }
 }
 
 const WHAT: &str = "metrics file";
@@ -123,6 +141,17 @@ mod tests {
             seconds: 1.0,
             images_per_second: 1.0,
         }
+    }
+
+    #[test]
+    fn layers_are_written_as_their_kind() {
+        let text =
+            r#"{"name":"conv1","kind":"conv","spike_rate":0.5,"synops":null,"weighted_input_norm":null}"#;
+        let layer: LayerEpoch = serde_json::from_str(text).unwrap();
+        assert_eq!(layer.kind, LayerKind::Conv);
+        assert_eq!(serde_json::to_string(&layer).unwrap(), text);
+        let message = serde_json::from_str::<LayerEpoch>(&text.replace("\"conv\"", "\"cone\"")).unwrap_err();
+        assert!(message.to_string().contains("unknown kind of layer \"cone\""), "{message}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The folder of a study: the paths of its files.
 
 use crate::error::RecordError;
+use crate::file;
 use crate::folder::{RunFolder, RunLock};
 use crate::noun::RunKey;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,46 @@ impl StudyFolder {
         self.path.join("report.html")
     }
 
-    /// Locks the study, so that no other process works in it.
+    /// Scripts and logs of a batch system.
+    pub fn slurm(&self) -> PathBuf {
+        self.path.join("slurm")
+    }
+
+    /// Fails if a folder in which the study writes is a link: that of a run, or of shared results.
+    pub fn check_links(&self) -> Result<(), RecordError> {
+        for folder in [self.runs(), self.compare(), self.theory(), self.slurm()] {
+            file::check_folder(&folder)?;
+        }
+        file::entries(&self.runs())?.iter().try_for_each(|(run, _)| file::check_folder(run))
+    }
+
+    /// Locks the study, so that no other process works in it. Fails if it would write through a link.
     pub fn lock(&self) -> Result<RunLock, RecordError> {
+        self.check_links()?;
         RunFolder::at(&self.path).lock()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_study_does_not_write_through_a_link() {
+        let parent = tempfile::tempdir().unwrap();
+        let (study, elsewhere) =
+            (StudyFolder::at(parent.path().join("study")), parent.path().join("elsewhere"));
+        fs::create_dir_all(&elsewhere).unwrap();
+        for within in ["compare", "theory", "slurm", "runs", "runs/tau-30_seed-1"] {
+            let link = study.path().join(within);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+            let message = study.lock().unwrap_err().to_string();
+            let expected = format!("{within}: cannot be used: it is a symbolic link");
+            assert!(message.contains(&expected), "{message}");
+            fs::remove_file(link).unwrap();
+        }
+        study.lock().unwrap();
     }
 }

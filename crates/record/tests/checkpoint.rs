@@ -83,6 +83,45 @@ fn the_previous_checkpoint_steps_in() {
     assert!(checkpoint::find(&folder).is_err());
 }
 
+/// Nobody knows whether a file that cannot be read at the moment is damaged.
+#[cfg(unix)]
+#[test]
+fn an_error_of_the_system_is_not_damage() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = RunFolder::at(parent.path());
+    let lock = folder.lock().unwrap();
+    example(1).save(&folder, &lock).unwrap();
+    example(2).save(&folder, &lock).unwrap();
+    // A link to itself stands for a disk that fails.
+    let unreadable = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink(path, path).unwrap();
+    };
+    unreadable(&folder.checkpoint());
+    let message = checkpoint::recover(&folder, &lock).unwrap_err().to_string();
+    assert!(message.contains("checkpoint.safetensors: cannot be read"), "{message}");
+    assert!(fs::symlink_metadata(folder.checkpoint()).is_ok(), "it was moved aside");
+    // Nor is a run whose only checkpoint cannot be read a new run.
+    fs::remove_file(folder.checkpoint()).unwrap();
+    unreadable(&folder.previous_checkpoint());
+    let message = checkpoint::recover(&folder, &lock).unwrap_err().to_string();
+    assert!(message.contains("checkpoint.previous.safetensors: cannot be read"), "{message}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_not_written() {
+    let changes: [fn(&mut Position); 3] = [
+        |position| position.squared_error = f64::INFINITY,
+        |position| position.first_squared_error = f64::NAN,
+        |position| position.best_accuracy = f64::NEG_INFINITY,
+    ];
+    for change in changes {
+        let mut checkpoint = example(1);
+        change(&mut checkpoint.header.position);
+        assert!(std::panic::catch_unwind(|| checkpoint.to_bytes()).is_err());
+    }
+}
+
 #[test]
 fn a_later_format_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,12 +4,9 @@ use super::progress::duration;
 use super::refused;
 use crate::Outcome;
 use leaklab_lab::config::StudyConfig;
-use leaklab_lab::study::{RunStatus, State, Status};
+use leaklab_lab::study::{RunStatus, State, StateKind, Status};
 use leaklab_record::StudyFolder;
 use serde_json::{Value, json};
-
-/// The words of all states, in the order in which they are counted.
-const WORDS: [&str; 5] = ["done", "running", "failed", "stopped", "missing"];
 
 /// Prints the status of a study.
 pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outcome {
@@ -18,11 +15,11 @@ pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outco
         println!("{}", object(config, folder, &status));
         return Ok(());
     }
-    let counts: Vec<String> = WORDS
+    let counts: Vec<String> = StateKind::ALL
         .into_iter()
-        .map(|word| (status.count(word), word))
+        .map(|kind| (status.count(kind), kind))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
+        .map(|(count, kind)| format!("{count} {}", kind.word()))
         .collect();
     println!(
         "Study {} in {}: {} of {} runs",
@@ -35,9 +32,9 @@ pub fn print(config: &StudyConfig, folder: &StudyFolder, as_json: bool) -> Outco
     for (index, run) in status.runs.iter().enumerate() {
         let epochs = format!("{}/{} epochs", run.epochs, run.planned);
         let more = details(run);
-        println!("  {index:>3} {:width$}  {:7}  {epochs}{more}", run.name, run.state.word());
+        println!("  {index:>3} {:width$}  {:7}  {epochs}{more}", run.name, run.state.kind().word());
     }
-    let running = status.count("running");
+    let running = status.count(StateKind::Running);
     match status.seconds_to_go {
         Some(seconds) if seconds > 0.0 => {
             let pace = match running {
@@ -73,14 +70,14 @@ fn details(run: &RunStatus) -> String {
 }
 
 fn object(config: &StudyConfig, folder: &StudyFolder, status: &Status) -> Value {
-    let counts: serde_json::Map<String, Value> =
-        WORDS.into_iter().map(|word| (word.to_owned(), status.count(word).into())).collect();
+    let count = |kind: StateKind| (kind.word().to_owned(), status.count(kind).into());
+    let counts: serde_json::Map<String, Value> = StateKind::ALL.into_iter().map(count).collect();
     let run = |(index, run): (usize, &RunStatus)| {
         let mut value = json!({
             "index": index,
             "name": run.name,
             "run": folder.runs().join(&run.name),
-            "state": run.state.word(),
+            "state": run.state.kind().word(),
             "epochs": run.epochs,
             "planned": run.planned,
             "seconds_to_go": run.seconds_to_go,

@@ -13,11 +13,13 @@ use std::path::PathBuf;
 const MAY_CHANGE: [&str; 6] = ["tau", "condition", "seeds", "baseline", "data_dir", "mechanism"];
 
 /// Refuses a folder whose study differs in anything except conditions, seeds, baseline, mechanism and the
-/// place of the data sets, or in which a run was started with other settings than its condition has now.
+/// place of the data sets, or in which a run was started with other settings than its condition has now, or
+/// whose files would be written through a link.
 pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyError> {
     if RunFolder::at(folder.path()).exists() {
         return Err(StudyError::IsRun(folder.path().to_owned()));
     }
+    folder.check_links()?;
     if !folder.exists() {
         return Ok(());
     }
@@ -74,14 +76,14 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
             members.runs.push(path.clone());
             continue;
         }
+        // The comparison is written to the study's folder unless another is given.
+        file::check_folder(&study.compare())?;
         let folders: Vec<RunFolder> = if study.exists() {
             let config = StudyConfig::load(&study.study_toml().to_string_lossy(), &[])?;
             members.baseline = config.baseline.clone().filter(|_| given.len() == 1);
             config.runs().into_iter().map(|run| study.run(&run.key())).collect()
         } else {
-            let entries =
-                std::fs::read_dir(study.runs()).map_err(RecordError::io(&study.runs(), "cannot be read"))?;
-            entries.flatten().map(|entry| RunFolder::at(entry.path())).collect()
+            file::entries(&study.runs())?.into_iter().map(|(path, _)| RunFolder::at(path)).collect()
         };
         let begun = folders.iter().filter(|folder| folder.exists());
         let mut runs: Vec<PathBuf> = begun.map(|run| run.path().to_owned()).collect();
@@ -93,14 +95,15 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
 }
 
 /// Names of the runs in a study's folder that do not belong to this study.
-pub fn omitted(folder: &StudyFolder, config: &StudyConfig) -> Vec<String> {
+pub fn omitted(folder: &StudyFolder, config: &StudyConfig) -> Result<Vec<String>, RecordError> {
     let ours: Vec<String> = config.runs().iter().map(|run| run.folder_name()).collect();
-    let entries = std::fs::read_dir(folder.runs()).into_iter().flatten().flatten();
-    let runs = entries.filter(|entry| RunFolder::at(entry.path()).exists());
-    let mut names: Vec<String> = runs.map(|run| run.file_name().to_string_lossy().into_owned()).collect();
+    let entries = file::entries(&folder.runs())?.into_iter().map(|(path, _)| path);
+    let runs = entries.filter(|path| RunFolder::at(path).exists());
+    let name = |path: PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut names: Vec<String> = runs.map(name).collect();
     names.retain(|name| !ours.contains(name));
     names.sort();
-    names
+    Ok(names)
 }
 
 /// The digest of the user's own data that the study in a folder was started with, if there is one.

@@ -17,7 +17,7 @@ pub use folder::{Members, begin, check, members};
 pub use measure::Speed;
 pub use plan::{Plan, RunState};
 pub use resources::Resources;
-pub use status::{RunStatus, State, Status};
+pub use status::{RunStatus, State, StateKind, Status};
 pub use work::{Event, Options, Stage, compare, run, run_one};
 
 use crate::analysis::AnalysisError;

@@ -128,7 +128,7 @@ impl Plan {
             threads,
             theory: folder.theory().join("complete").is_file(),
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
-            omitted: omitted(folder, &config),
+            omitted: omitted(folder, &config)?,
             runs,
             config,
         })

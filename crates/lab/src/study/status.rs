@@ -1,13 +1,15 @@
 //! Which runs of a study are done, running, failed and missing, with any number of processes working on it,
-//! and how long the rest will take at the speed so far. The status is read from the folder alone; nothing is
-//! changed.
+//! and how long the rest will take at the speed so far. The states are read from the folder, and no file in
+//! it is changed; to read the file system's clock, a temporary file is created beside a lock and removed. The
+//! data set is read for its number of images only.
 
 use super::{Plan, StudyError, check};
 use crate::config::{RunConfig, StudyConfig};
 use crate::run::load_dataset;
 use leaklab_record::lock::Holder;
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{RunFolder, StudyFolder};
+use leaklab_record::{RecordError, RunFolder, StudyFolder, file};
+use std::io::ErrorKind;
 
 /// Number of last epochs from which a run's speed is computed.
 const RECENT: usize = 3;
@@ -28,14 +30,46 @@ pub enum State {
 }
 
 impl State {
-    /// The state as one word.
-    pub fn word(&self) -> &'static str {
+    /// The state without its details.
+    pub fn kind(&self) -> StateKind {
         match self {
-            State::Done => "done",
-            State::Running(_) => "running",
-            State::Failed(_) => "failed",
-            State::Stopped => "stopped",
-            State::Missing => "missing",
+            State::Done => StateKind::Done,
+            State::Running(_) => StateKind::Running,
+            State::Failed(_) => StateKind::Failed,
+            State::Stopped => StateKind::Stopped,
+            State::Missing => StateKind::Missing,
+        }
+    }
+}
+
+/// State of a run, without details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateKind {
+    /// See [`State::Done`].
+    Done,
+    /// See [`State::Running`].
+    Running,
+    /// See [`State::Failed`].
+    Failed,
+    /// See [`State::Stopped`].
+    Stopped,
+    /// See [`State::Missing`].
+    Missing,
+}
+
+impl StateKind {
+    /// All states, in the order in which they are counted.
+    pub const ALL: [StateKind; 5] =
+        [StateKind::Done, StateKind::Running, StateKind::Failed, StateKind::Stopped, StateKind::Missing];
+
+    /// The state as one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            StateKind::Done => "done",
+            StateKind::Running => "running",
+            StateKind::Failed => "failed",
+            StateKind::Stopped => "stopped",
+            StateKind::Missing => "missing",
         }
     }
 }
@@ -117,9 +151,9 @@ impl Status {
         Ok(Status { runs: status, seconds_to_go })
     }
 
-    /// Number of runs whose state has this word.
-    pub fn count(&self, word: &str) -> usize {
-        self.runs.iter().filter(|run| run.state.word() == word).count()
+    /// Number of runs in a state.
+    pub fn count(&self, kind: StateKind) -> usize {
+        self.runs.iter().filter(|run| run.state.kind() == kind).count()
     }
 }
 
@@ -133,10 +167,14 @@ fn state(folder: &RunFolder) -> Result<State, StudyError> {
     if let Some(holder) = folder.worker()? {
         return Ok(State::Running(holder));
     }
-    if let Ok(reason) = std::fs::read_to_string(folder.failure()) {
-        return Ok(State::Failed(reason.trim().to_owned()));
+    let failure = folder.failure();
+    match file::read_to_string(&failure) {
+        Ok(reason) => Ok(State::Failed(reason.trim().to_owned())),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Ok(if folder.exists() { State::Stopped } else { State::Missing })
+        }
+        Err(e) => Err(RecordError::io(&failure, "cannot be read")(e).into()),
     }
-    Ok(if folder.exists() { State::Stopped } else { State::Missing })
 }
 
 /// Numbers of images of a run.
@@ -174,4 +212,34 @@ fn pace(epochs: &[Epoch], images: Option<Images>) -> Option<Pace> {
     };
     let image = images.and_then(seconds);
     Some(Pace { epoch, image: image.filter(|seconds| *seconds > 0.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_reason_of_a_failure_is_read_or_an_error() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RunFolder::at(parent.path());
+        assert_eq!(state(&folder).unwrap(), State::Missing);
+        fs::write(folder.run_toml(), "").unwrap();
+        assert_eq!(state(&folder).unwrap(), State::Stopped);
+        fs::write(folder.failure(), "the disk is full\n").unwrap();
+        assert_eq!(state(&folder).unwrap(), State::Failed("the disk is full".to_owned()));
+        fs::write(folder.failure(), b"\xff").unwrap();
+        let message = state(&folder).unwrap_err().to_string();
+        assert!(message.contains("failed.txt: cannot be read: it is not text in UTF-8"), "{message}");
+        fs::File::create(folder.failure()).unwrap().set_len(1 << 40).unwrap();
+        let message = state(&folder).unwrap_err().to_string();
+        assert!(message.contains("failed.txt: cannot be read: it has more than"), "{message}");
+        fs::remove_file(folder.failure()).unwrap();
+        #[cfg(unix)]
+        {
+            assert!(std::process::Command::new("mkfifo").arg(folder.failure()).status().unwrap().success());
+            let message = state(&folder).unwrap_err().to_string();
+            assert!(message.contains("failed.txt: cannot be read: it is not a regular file"), "{message}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::analysis::compare::{CompareError, compare_folders};
 use crate::analysis::{Advance, AnalysisError, mechanism};
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_record::{RecordError, atomic, lines};
+use leaklab_record::{RecordError, RunLock, atomic, file, lines};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,29 +26,29 @@ impl Work<'_> {
 
     /// Writes the comparison of the runs that are complete, and records the time that analyses took.
     pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
-        let _lock = self.lock()?;
+        let lock = self.lock()?;
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
-        self.remove_mechanism()?;
-        self.write_comparison()
+        self.remove_mechanism(&lock)?;
+        self.write_comparison(&lock)
     }
 
     /// Removes the tables of the mechanism analysis. They describe the runs that were complete when they were
     /// made. The measurements are stored in the runs, so making the tables again is quick.
-    fn remove_mechanism(&self) -> Result<(), StudyError> {
-        let folder = self.folder.compare();
-        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(()) };
-        for file in entries.flatten().map(|entry| entry.path()) {
-            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    fn remove_mechanism(&self, lock: &RunLock) -> Result<(), StudyError> {
+        lock.check()?;
+        for (path, _) in file::entries(&self.folder.compare())? {
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             if mechanism::TABLES.contains(&stem.as_str()) {
-                std::fs::remove_file(&file).map_err(RecordError::io(&file, "cannot be removed"))?;
+                std::fs::remove_file(&path).map_err(RecordError::io(&path, "cannot be removed"))?;
             }
         }
         Ok(())
     }
 
-    fn write_comparison(&self) -> Result<(), StudyError> {
+    fn write_comparison(&self, lock: &RunLock) -> Result<(), StudyError> {
+        lock.check()?;
         let runs = self.complete();
         if runs.is_empty() {
             return Ok(());
@@ -66,27 +66,35 @@ impl Work<'_> {
 
     /// Writes the last comparison, and the mechanism analysis if the study includes it.
     pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
-        let _lock = self.lock()?;
-        self.write_comparison()?;
-        if self.config.base.mechanism { self.mechanism(threads) } else { self.remove_mechanism() }
+        let lock = self.lock()?;
+        self.write_comparison(&lock)?;
+        if self.config.base.mechanism { self.mechanism(threads, &lock) } else { self.remove_mechanism(&lock) }
     }
 
     /// Runs the mechanism analysis on all threads. A study whose runs do not allow it has none.
-    fn mechanism(&self, threads: usize) -> Result<(), StudyError> {
+    fn mechanism(&self, threads: usize, lock: &RunLock) -> Result<(), StudyError> {
         let begun = Instant::now();
         let pool = Arc::new(train::threads(Some(threads))?);
         let options = self.analysis_options(self.config.base.data_dir.clone(), pool);
         let (runs, out) = (self.complete(), self.folder.compare());
-        let mut report = |advance: &Advance| self.tell(&Event::Mechanism(advance)) == Control::Continue;
+        // This may take hours, and the tables are written at the end. So the lock is checked again and again.
+        let mut lost = None;
+        let mut report = |advance: &Advance| {
+            lost = lock.check().err();
+            lost.is_none() && self.tell(&Event::Mechanism(advance)) == Control::Continue
+        };
         match mechanism::study(&runs, self.config.baseline.as_deref(), &out, &options, &mut report) {
             Ok(_) => {}
-            Err(AnalysisError::Interrupted) => return Err(StudyError::Interrupted),
+            Err(AnalysisError::Interrupted) => {
+                return Err(lost.map_or(StudyError::Interrupted, StudyError::from));
+            }
             Err(AnalysisError::Mechanism(error)) => {
                 self.tell(&Event::NoMechanism(&error));
-                return self.remove_mechanism();
+                return self.remove_mechanism(lock);
             }
             Err(error) => return Err(error.into()),
         }
+        lock.check()?;
         self.spent("mechanism", begun.elapsed())?;
         self.tell(&Event::Compared { runs: runs.len() });
         Ok(())
@@ -94,12 +102,14 @@ impl Work<'_> {
 
     /// Writes the theory's tables, once: they depend on nothing in the study.
     pub(super) fn theory(&self) -> Result<(), StudyError> {
-        let _lock = self.lock()?;
+        let lock = self.lock()?;
         let folder = self.folder.theory();
         let begun = Instant::now();
         if !folder.join("complete").is_file() {
+            let tables = theory_tables::tables(Some(theory_tables::Simulation::default()));
+            lock.check()?;
             std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
-            for table in theory_tables::tables(Some(theory_tables::Simulation::default())) {
+            for table in tables {
                 table.write(&folder)?;
             }
             let mark = folder.join("complete");

@@ -6,6 +6,7 @@ use super::session::Session;
 use super::{Control, Event, Outcome, TrainError};
 use crate::evaluate::{self, Evaluation};
 use leaklab_engine::{Scratch, first_not_finite};
+use leaklab_record::events::Scalars;
 use leaklab_record::metrics::{self, Epoch};
 use std::ops::Range;
 use std::time::Instant;
@@ -184,7 +185,7 @@ impl Session {
         }
         let result = metrics::append(&self.folder.metrics(), &now);
         self.written(result)?;
-        let result = self.events.scalars(now.epoch, &scalars(&now));
+        let result = self.events.append(now.epoch, &scalars(&now));
         self.written(result)?;
         let mut notices = self.health.epoch(&self.replica.config.network, self.last.as_ref(), &now);
         if let Some(accuracy) = now.test_accuracy {
@@ -194,7 +195,8 @@ impl Session {
         }
         self.notice(notices, report)?;
         if better {
-            let result = self.checkpoint(false).write(&self.folder.best());
+            let best = self.checkpoint(false);
+            let result = self.lock.check().and_then(|()| best.write(&self.folder.best()));
             self.written(result)?;
         }
         self.save(report)?;
@@ -221,7 +223,7 @@ fn describe(epoch: &Epoch) -> String {
 }
 
 /// An epoch's figures for TensorBoard.
-fn scalars(epoch: &Epoch) -> Vec<(String, f64)> {
+pub(super) fn scalars(epoch: &Epoch) -> Scalars {
     let mut out = vec![
         ("train/accuracy".to_owned(), epoch.train_accuracy),
         ("learning_rate".to_owned(), epoch.learning_rate),

@@ -200,6 +200,7 @@ pub fn go_on(
         (folder, ready)
     } else {
         let ready = Ready::new_run(config, folder, options)?;
+        lock.check()?;
         manifest::write(&folder.run_toml(), &ready.config.to_toml())?;
         (folder.clone(), ready)
     };

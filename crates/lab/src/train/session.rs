@@ -3,14 +3,14 @@
 use super::ranks::{Order, Ranks};
 use super::replica::{Replica, Times, presentations};
 use super::{Control, Event, Options, Outcome, Summary, TrainError};
-use super::{initial, worker};
+use super::{epoch::scalars, initial, worker};
 use crate::config::{Binds, RunConfig};
 use crate::data::Dataset;
 use crate::health::Health;
 use crate::run::{self, RunError, network_of};
 use leaklab_engine::Network;
 use leaklab_engine::optimiser::{Optimiser, State};
-use leaklab_record::events::Events;
+use leaklab_record::events::{Events, Scalars};
 use leaklab_record::health::Notice;
 use leaklab_record::log::Log;
 use leaklab_record::metrics::{self, Epoch};
@@ -103,7 +103,12 @@ impl Session {
                 (network, state, Position { seed: config.seed, ..Position::default() }, None)
             }
         };
-        let last = metrics::cut_after(&folder.metrics(), position.epoch)?.pop();
+        lock.check()?;
+        let mut epochs = metrics::cut_after(&folder.metrics(), position.epoch)?;
+        let scalars: Vec<Scalars> = epochs.iter().map(scalars).collect();
+        let (events, damage) = Events::open(&folder.events(), &scalars)?;
+        notices.extend(damage.map(|damage| format!("{damage}; it is written again from metrics.jsonl")));
+        let last = epochs.pop();
         health::cut_after(&folder.health(), position.epoch + u64::from(position.batch > 0))?;
         let noticed = health::read(&folder.health())?;
         let counts = dataset.train.class_counts(dataset.classes);
@@ -119,7 +124,7 @@ impl Session {
                 noticed,
                 position.first_squared_error,
             ),
-            events: Events::open(&folder.events(), position.epoch)?,
+            events,
             log: Log::open(&folder.log())?,
             options: options.clone(),
             last_save: Instant::now(),
@@ -168,6 +173,7 @@ impl Session {
             if ranks > 1 {
                 self.write_log(&format!("{ranks} processes with {threads} threads in all"))?;
             }
+            self.lock.check()?;
             machine::note(&self.folder.machines(), &Machine::here(self.options.isa), epoch)?;
         }
         let mut stop = report(started) == Control::Stop;
@@ -269,7 +275,7 @@ impl Session {
         report: &mut dyn FnMut(Event) -> Control,
     ) -> Result<(), TrainError> {
         for notice in notices {
-            let result = health::append(&self.folder.health(), &notice);
+            let result = self.lock.check().and_then(|()| health::append(&self.folder.health(), &notice));
             self.written(result)?;
             self.write_log(&format!("epoch {}: {}; {}", notice.epoch, notice.message, notice.advice))?;
             report(Event::Health(&notice));
@@ -278,7 +284,7 @@ impl Session {
     }
 
     pub(super) fn write_log(&mut self, line: &str) -> Result<(), TrainError> {
-        let result = self.log.line(line);
+        let result = self.lock.check().and_then(|()| self.log.line(line));
         self.written(result)
     }
 

@@ -123,6 +123,36 @@ fn ranks_with_different_instruction_sets_are_refused() {
     }
 }
 
+/// As after a halt of minutes, during which another process broke the lock and took it.
+#[test]
+fn nothing_is_written_without_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, theirs) = (Options { threads: Some(1), ..Options::default() }, "another process");
+    // The threshold is so high that every layer is silent, which is noticed in the first batch.
+    let silent = RunConfig { v_th: 1e6, ..config() };
+    type Moment = fn(&Event) -> bool;
+    let moments: [(&str, RunConfig, Moment); 2] = [
+        ("before-a-notice", silent, |event| matches!(event, Event::Checkpoint { epoch: 0, batch: 0 })),
+        ("at-the-end", config(), |event| matches!(event, Event::Epoch(epoch) if epoch.epoch == 2)),
+    ];
+    for (name, config, is_moment) in moments {
+        let run = RunFolder::at(folder.path().join(name));
+        let read = || [run.log(), run.health()].map(|path| std::fs::read(path).unwrap_or_default());
+        let mut before = None;
+        let outcome = train(&config, run.path(), &options, &mut |event| {
+            if is_moment(&event) {
+                std::fs::write(run.path().join("lock"), theirs).unwrap();
+                before = Some(read());
+            }
+            Control::Continue
+        });
+        let message = outcome.map(|summary| summary.outcome).unwrap_err().to_string();
+        assert!(message.contains("another one took over its work"), "{name}: {message}");
+        assert!(before == Some(read()), "{name}: something was written");
+        assert_eq!(std::fs::read_to_string(run.path().join("lock")).unwrap(), theirs);
+    }
+}
+
 /// A position within an epoch counts batches, so their size cannot change there.
 #[test]
 fn an_epoch_is_finished_with_the_batch_that_it_was_begun_with() {

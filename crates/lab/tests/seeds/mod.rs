@@ -11,9 +11,11 @@ use leaklab_lab::analysis::pass::{ActivityPass, Pass, SpectrumPass};
 use leaklab_lab::data::{Limits, arrays};
 use leaklab_lab::exchange::{ExportOptions, export, nir, npz, safetensors};
 use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
+use leaklab_record::health::{self, Notice, Trouble};
+use leaklab_record::machine::{self, Trainer};
 use leaklab_record::metrics::{self, Epoch, LayerEpoch};
 use leaklab_record::tables::{PlanRow, RobustnessRow};
-use leaklab_record::{Role, Rows};
+use leaklab_record::{LayerKind, Machine, Role, Rows, events};
 use std::io::Write;
 
 /// Target, name and bytes of every seed.
@@ -62,6 +64,32 @@ fn records() -> Vec<Seed> {
     };
     let lines: Vec<String> =
         (1..=2).map(|number| serde_json::to_string(&epoch(number)).unwrap() + "\n").collect();
+    let notice = Notice {
+        format: health::FORMAT,
+        epoch: 1,
+        kind: Trouble::Silent,
+        layers: vec!["conv1".to_owned()],
+        message: "conv1 is silent".to_owned(),
+        advice: "try a lower v_th".to_owned(),
+    };
+    let machine = Machine {
+        version: "0.2.0".to_owned(),
+        commit: Some("0123456789abcdef".to_owned()),
+        cpu: "a processor".to_owned(),
+        isa: "portable".to_owned(),
+        system: "linux x86_64".to_owned(),
+    };
+    let trainer = Trainer { format: machine::FORMAT, after_epoch: 3, machine };
+    // Of no machine, so that the corpus does not depend on the one that writes it.
+    let lock = serde_json::json!({
+        "token": "0123456789abcdef",
+        "host": "node7",
+        "pid": 42,
+        "boot": "a boot",
+        "namespace": "pid:[1]",
+        "started": 98765,
+    });
+    let lock = format!("{lock}\n");
     let mut robustness = Rows::new("Accuracy against severity of noise", "Accuracy and SSE.");
     robustness.note("A note.");
     robustness.rows.push(RobustnessRow {
@@ -89,10 +117,23 @@ fn records() -> Vec<Seed> {
     vec![
         ("checkpoint", "small", checkpoint.to_bytes()),
         ("metrics", "two-epochs", lines.concat().into_bytes()),
+        ("health", "a-notice", (serde_json::to_string(&notice).unwrap() + "\n").into_bytes()),
+        ("machines", "a-machine", (serde_json::to_string(&trainer).unwrap() + "\n").into_bytes()),
+        ("tensorboard", "two-steps", tensorboard()),
+        ("lock", "a-process", lock.into_bytes()),
         ("passes", "clean", pass().to_text(FINGERPRINT.to_owned()).into_bytes()),
         ("tables", "robustness", robustness.table().to_json().into_bytes()),
         ("tables", "plan", plan.table().to_json().into_bytes()),
     ]
+}
+
+/// A TensorBoard file with two steps, at the time 0.
+fn tensorboard() -> Vec<u8> {
+    let wall_time = [&[9][..], &0f64.to_le_bytes()].concat();
+    let version = [&wall_time[..], &[16, 0, 26, 13], b"brain.Event:2"].concat();
+    let value = [&[10, 1, b'x', 21][..], &0.5f32.to_le_bytes()].concat();
+    let step = |step: u8| [&wall_time[..], &[16, step, 42, 10, 10, 8], &value].concat();
+    [version, step(1), step(2)].iter().flat_map(|data| events::frame(data)).collect()
 }
 
 fn epoch(number: u64) -> Epoch {
@@ -110,7 +151,7 @@ fn epoch(number: u64) -> Epoch {
         synops: Some(1000.0),
         layers: vec![LayerEpoch {
             name: "conv1".to_owned(),
-            kind: "conv".to_owned(),
+            kind: LayerKind::Conv,
             spike_rate: Some(0.1),
             synops: Some(500.0),
             weighted_input_norm: Some(1.5),

@@ -25,7 +25,7 @@ pub enum ReportError {
         /// The folder.
         path: PathBuf,
     },
-    /// A folder cannot be listed, or the page cannot be written.
+    /// The page cannot be written.
     #[error("{}: {action}: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -269,14 +269,7 @@ fn has_recordings(settings: &Manifest) -> bool {
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => {
-            return Err(ReportError::Io { path: folder.to_owned(), action: "cannot be read", source });
-        }
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> = file::entries(folder)?.into_iter().map(|(path, _)| path).collect();
     paths.sort();
     Ok(paths)
 }
