@@ -175,7 +175,8 @@ fn parse_directory(bytes: &[u8], offset: u64, count: u16) -> Result<Vec<Entry>, 
         at += CENTRAL_BYTES + name + extra + comment;
     }
     if at != bytes.len() {
-        let reason = format!("its zip directory has {} bytes, but its {count} entries take {at}", bytes.len());
+        let reason =
+            format!("its zip directory has {} bytes, but its {count} entries take {at}", bytes.len());
         return Err(Flaw { offset, reason });
     }
     Ok(entries)
