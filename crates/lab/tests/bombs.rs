@@ -11,7 +11,8 @@ mod support;
 use flate2::{Compress, Compression, FlushCompress};
 use image::{GrayImage, ImageFormat};
 use leaklab_lab::data::{Limits, cifar10, load};
-use leaklab_lab::exchange::{nir, npz};
+use leaklab_lab::exchange::{Model, nir, npz};
+use leaklab_lab::run::Weights;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -177,6 +178,10 @@ fn nir_bomb() -> Vec<u8> {
     file.finish().unwrap()
 }
 
+/// `config.json` of a model of two billion weights, which take 8 GB, without a file of weights.
+const MODEL_BOMB: &str = r#"{"format": 1, "model_type": "leaklab", "network": "32x32-15000C3-15000C3-10o",
+    "tau": "30", "v_th": 1.0}"#;
+
 fn write_bombs(folder: &Path) {
     fs::write(folder.join("bomb.npz"), npz_bomb()).unwrap();
     fs::write(folder.join("bomb.nir"), nir_bomb()).unwrap();
@@ -185,6 +190,7 @@ fn write_bombs(folder: &Path) {
         fs::create_dir_all(&path).unwrap();
         path
     };
+    fs::write(data("model").join("config.json"), MODEL_BOMB).unwrap();
     fs::write(folder.join("images.npz"), images_bomb()).unwrap();
     fs::write(folder.join("events.npz"), events_bomb()).unwrap();
     for name in ["Train.zip", "Test.zip"] {
@@ -211,7 +217,7 @@ fn bombs_in_little_memory() {
         load(name, Some(&folder.join(within)), &Limits::NONE).unwrap_err().to_string()
     };
     type Read<'a> = Box<dyn Fn() -> String + 'a>;
-    let bombs: [(&str, &str, Read); 9] = [
+    let bombs: [(&str, &str, Read); 10] = [
         (
             "npz",
             "unpacks to more than",
@@ -221,6 +227,11 @@ fn bombs_in_little_memory() {
             "nir",
             "unpacks to more than",
             Box::new(|| nir::read(&folder.join("bomb.nir")).unwrap_err().to_string()),
+        ),
+        (
+            "model",
+            "choose a smaller network",
+            Box::new(|| Model::open(&folder.join("model"), Weights::Last).unwrap_err().to_string()),
         ),
         ("images", "'train_images': it unpacks to more than", Box::new(|| set("npz:images", ""))),
         ("events", "'train_t': it unpacks to more than", Box::new(|| set("events:events", ""))),
@@ -254,7 +265,7 @@ fn bombs_are_refused_in_a_sentence() {
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(text.matches("refused").count(), 9, "{text}");
+    assert_eq!(text.matches("refused").count(), 10, "{text}");
 }
 
 /// A small `cifar-10-binary.tar.gz`: two records in each of its files.

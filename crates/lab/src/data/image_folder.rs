@@ -176,7 +176,6 @@ pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::*;
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
