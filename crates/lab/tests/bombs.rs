@@ -179,7 +179,7 @@ fn nir_bomb() -> Vec<u8> {
 }
 
 /// `config.json` of a model of two billion weights, which take 8 GB, without a file of weights.
-const MODEL_BOMB: &str = r#"{"format": 1, "model_type": "leaklab", "network": "32x32-15000C3-15000C3-10o",
+const MODEL_BOMB: &str = r#"{"format": 1, "model_type": "leaklab", "network": "4x4-15000C3-15000C3-10o",
     "tau": "30", "v_th": 1.0}"#;
 
 fn write_bombs(folder: &Path) {
