@@ -12,9 +12,9 @@ use rayon::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of images in a group. They share each read of the fully connected weights.
-pub(crate) const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 /// Number of groups whose gradients are held in memory and summed together.
-pub(crate) const WAVE: usize = 16;
+pub const WAVE: usize = 16;
 
 /// Buffers that are reused between calls. Their contents have no effect on any result.
 #[derive(Debug, Default)]

@@ -6,14 +6,15 @@
 //! passes works in most cases. If the system does not report its memory, nothing is refused.
 
 use leaklab_engine::optimiser::Optimiser;
-use leaklab_engine::{Architecture, LayerKind};
+use leaklab_engine::{Architecture, LayerKind, batch};
+use std::path::{Component, Path, PathBuf};
 
 /// Bytes of a weight.
 const WEIGHT: u64 = 4;
 /// Images that are processed together, on each thread.
-pub(crate) const GROUP: u64 = 4;
+pub(crate) const GROUP: u64 = batch::GROUP as u64;
 /// Number of groups whose gradients are in memory at the same time.
-const WAVE: u64 = 16;
+const WAVE: u64 = batch::WAVE as u64;
 
 /// Work that needs more memory than is available.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -127,20 +128,63 @@ pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u6
     bits.saturating_mul(time_steps as u64).div_ceil(8).saturating_mul(images)
 }
 
-/// Bytes that this process may still allocate: the smallest of the machine's free memory, the limit of the
-/// container and the limit of the shell. `None` if the system does not report them.
+/// Bytes that this process may still allocate: the smallest of the machine's free memory, the rest of the
+/// limit of its control groups (of a container or a batch job) and the limit of the shell. `None` if the system does not report them.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| free_of(&text));
-    let container = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
+    let groups = read("/proc/self/cgroup").and_then(|text| left_of(&text, Path::new("/sys/fs/cgroup")));
     let shell = read("/proc/self/limits").and_then(|text| address_space_of(&text));
-    [machine, container, shell].into_iter().flatten().min()
+    [machine, groups, shell].into_iter().flatten().min()
 }
 
 /// `MemAvailable` of `/proc/meminfo`, in bytes.
 fn free_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// How one version of control groups reports memory.
+struct Version {
+    /// Files of the limit and of what is used.
+    files: [&'static str; 2],
+    /// The line of `memory.stat` with the page cache that can be reclaimed, which is part of what is used.
+    cache: &'static str,
+}
+
+const V1: Version =
+    Version { files: ["memory.limit_in_bytes", "memory.usage_in_bytes"], cache: "total_inactive_file" };
+const V2: Version = Version { files: ["memory.max", "memory.current"], cache: "inactive_file" };
+
+/// The smallest rest of a limit of the process's control groups and of those that contain them, in bytes.
+/// `groups` is the text of `/proc/self/cgroup`, with lines such as `0::/a/b` and `4:memory:/a/b`, and `root`
+/// is the folder in which the groups are mounted.
+fn left_of(groups: &str, root: &Path) -> Option<u64> {
+    let of_line = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (mount, version) = match controllers {
+            "" => (root.to_owned(), V2),
+            _ if controllers.split(',').any(|name| name == "memory") => (root.join("memory"), V1),
+            _ => return None,
+        };
+        // A path outside of a container begins with `/..`; what is mounted is then the container's own group.
+        let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
+        let group = mount.join(parts.collect::<PathBuf>());
+        let all = group.ancestors().take_while(|folder| folder.starts_with(&mount));
+        all.filter_map(|folder| left_in(folder, &version)).min()
+    };
+    groups.lines().filter_map(of_line).min()
+}
+
+/// The rest of the limit of one control group, if it has a limit.
+fn left_in(folder: &Path, version: &Version) -> Option<u64> {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let [limit, used] = version.files.map(|name| read(name)?.trim().parse::<u64>().ok());
+    let stat = read("memory.stat").unwrap_or_default();
+    let cache = stat.lines().find_map(|line| line.strip_prefix(version.cache)?.strip_prefix(' '));
+    let cache = cache.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0);
+    Some(limit?.saturating_sub(used.unwrap_or(0).saturating_sub(cache)))
 }
 
 /// The soft limit of the address space in `/proc/self/limits`, in bytes.
@@ -163,6 +207,41 @@ mod tests {
         assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes"), None);
         #[cfg(target_os = "linux")]
         assert!(available().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn the_limits_of_control_groups_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let write = |group: &str, name: &str, text: &str| {
+            std::fs::create_dir_all(root.join(group)).unwrap();
+            std::fs::write(root.join(group).join(name), text).unwrap();
+        };
+        // Version 2: a job of a user; the limit of the job is larger than the rest of the user's.
+        write("user/job", "memory.max", "900\n");
+        write("user/job", "memory.current", "100\n");
+        write("user", "memory.max", "1000\n");
+        write("user", "memory.current", "700\n");
+        write("user", "memory.stat", "anon 500\ninactive_file 150\nactive_file 50\n");
+        assert_eq!(left_of("0::/user/job\n", root), Some(1000 - (700 - 150)));
+        write("user", "memory.max", "max\n");
+        assert_eq!(left_of("0::/user/job\n", root), Some(800));
+        assert_eq!(left_of("0::/user\n", root), None);
+        write("user/job", "memory.current", "901\n");
+        assert_eq!(left_of("0::/user/job/step\n", root), Some(0));
+        // In a container: its own group is mounted at the root.
+        write("", "memory.max", "5000");
+        assert_eq!(left_of("0::/\n", root), Some(5000));
+        assert_eq!(left_of("0::/../../elsewhere\n", root), Some(5000));
+        // Version 1, beside a version 2 without memory.
+        std::fs::remove_file(root.join("memory.max")).unwrap();
+        write("memory/docker/a", "memory.limit_in_bytes", "400\n");
+        write("memory/docker/a", "memory.usage_in_bytes", "250\n");
+        write("memory/docker/a", "memory.stat", "inactive_file 1\ntotal_inactive_file 50\n");
+        write("memory", "memory.limit_in_bytes", "9223372036854771712\n");
+        let lines = "12:cpu,cpuacct:/user/job\n4:memory:/docker/a\n0::/init.scope\n";
+        assert_eq!(left_of(lines, root), Some(200));
+        assert_eq!(left_of("", root), None);
     }
 
     #[test]

@@ -11,7 +11,8 @@ mod support;
 use flate2::{Compress, Compression, FlushCompress};
 use image::{GrayImage, ImageFormat};
 use leaklab_lab::data::{Limits, cifar10, load};
-use leaklab_lab::exchange::{nir, npz};
+use leaklab_lab::exchange::{Model, nir, npz};
+use leaklab_lab::run::Weights;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -32,40 +33,85 @@ fn zeros(megabytes: usize) -> Vec<u8> {
 /// The end of a raw deflate stream: an empty last block.
 const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
-/// An archive whose directory lists one entry of 100 MB many times.
-fn npz_bomb() -> Vec<u8> {
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", 100 * MB / 4);
-    header.extend((text.len() as u16).to_le_bytes());
-    header.extend(text.as_bytes());
-    let mut compress = Compress::new(Compression::best(), false);
-    let mut data = Vec::with_capacity(4096);
-    compress.compress_vec(&header, &mut data, FlushCompress::Full).unwrap();
-    data.extend(zeros(100));
-    data.extend(LAST_BLOCK);
-    let mut crc = flate2::Crc::new();
-    crc.update(&header);
-    let block = vec![0; MB];
-    (0..100).for_each(|_| crc.update(&block));
-    let mut fields = Vec::new();
-    for value in [20u16, 0, 8, 0, 0x21] {
-        fields.extend(value.to_le_bytes());
+/// A file of an archive: its name, some bytes, megabytes of zeros after them, and how often the directory
+/// lists it.
+type Packed<'a> = (&'a str, Vec<u8>, usize, u16);
+
+/// An archive of files that are mostly zeros.
+fn zip_bomb(files: &[Packed]) -> Vec<u8> {
+    let (mut bytes, mut directory, mut count) = (Vec::new(), Vec::new(), 0);
+    for (name, start, megabytes, times) in files {
+        let mut compress = Compress::new(Compression::best(), false);
+        let mut data = Vec::with_capacity(4096);
+        compress.compress_vec(start, &mut data, FlushCompress::Full).unwrap();
+        data.extend(zeros(*megabytes));
+        data.extend(LAST_BLOCK);
+        let mut crc = flate2::Crc::new();
+        crc.update(start);
+        let block = vec![0; MB];
+        (0..*megabytes).for_each(|_| crc.update(&block));
+        let mut fields = Vec::new();
+        for value in [20u16, 0, 8, 0, 0x21] {
+            fields.extend(value.to_le_bytes());
+        }
+        for value in [crc.sum(), data.len() as u32, (start.len() + megabytes * MB) as u32] {
+            fields.extend(value.to_le_bytes());
+        }
+        fields.extend([name.len() as u8, 0, 0, 0]); // nothing extra
+        let offset = (bytes.len() as u32).to_le_bytes();
+        bytes.extend([&0x0403_4b50u32.to_le_bytes()[..], &fields, name.as_bytes(), &data].concat());
+        let entry =
+            [&0x0201_4b50u32.to_le_bytes()[..], &[20, 0], &fields, &[0; 10], &offset, name.as_bytes()];
+        directory.extend(entry.concat().repeat(usize::from(*times)));
+        count += times;
     }
-    for value in [crc.sum(), data.len() as u32, (header.len() + 100 * MB) as u32] {
-        fields.extend(value.to_le_bytes());
-    }
-    fields.extend([1, 0, 0, 0]); // a name of one letter, nothing extra
-    let mut bytes = [&0x0403_4b50u32.to_le_bytes()[..], &fields, b"a", &data].concat();
-    let (start, count) = (bytes.len() as u32, 60u16);
-    for _ in 0..count {
-        bytes.extend([&0x0201_4b50u32.to_le_bytes()[..], &[20, 0], &fields, &[0; 14], b"a"].concat());
-    }
-    let length = bytes.len() as u32 - start;
+    let (start, length) = (bytes.len() as u32, directory.len() as u32);
+    bytes.extend(directory);
     bytes.extend([&0x0605_4b50u32.to_le_bytes()[..], &[0; 4]].concat());
     bytes.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
     bytes.extend([length.to_le_bytes(), start.to_le_bytes()].concat());
     bytes.extend([0; 2]);
     bytes
+}
+
+/// The header of a NumPy array.
+fn header(kind: &str, shape: &str) -> Vec<u8> {
+    let text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    [&b"\x93NUMPY\x01\x00"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// An archive whose directory lists one array of 100 MB many times.
+fn npz_bomb() -> Vec<u8> {
+    zip_bomb(&[("a", header("<f4", &format!("{},", 100 * MB / 4)), 100, 60)])
+}
+
+/// Images of one byte per value, whose values would take eight times their size as float64.
+fn images_bomb() -> Vec<u8> {
+    let labels = [header("|u1", "380,"), vec![0; 380]].concat();
+    let images = header("|i1", &format!("380, {MB}"));
+    zip_bomb(&[("train_images.npy", images, 380, 1), ("train_labels.npy", labels, 0, 1)])
+}
+
+/// One recording of 90 million events, each of four bytes in the file and 32 in memory.
+fn events_bomb() -> Vec<u8> {
+    let (one, events) = (header("|u1", &format!("{},", 90 * MB)), (90 * MB) as u32);
+    let offsets = [header("<u4", "2,"), vec![0; 4], events.to_le_bytes().to_vec()].concat();
+    let labels = [header("|u1", "1,"), vec![0]].concat();
+    let names = ["t", "x", "y", "p"].map(|column| format!("train_{column}.npy"));
+    let mut files: Vec<Packed> = names.iter().map(|name| (name.as_str(), one.clone(), 90, 1)).collect();
+    files.extend([("train_offsets.npy", offsets.clone(), 0, 1), ("train_labels.npy", labels.clone(), 0, 1)]);
+    let few = [header("|u1", "5,"), vec![0; 5]].concat();
+    let end = [header("|u1", "2,"), vec![0, 5]].concat();
+    files.extend(
+        ["test_t.npy", "test_x.npy", "test_y.npy", "test_p.npy"].map(|name| (name, few.clone(), 0, 1)),
+    );
+    files.extend([("test_offsets.npy", end, 0, 1), ("test_labels.npy", labels, 0, 1)]);
+    zip_bomb(&files)
+}
+
+/// An archive whose directory lists one recording of 50 MB many times.
+fn recordings_bomb() -> Vec<u8> {
+    zip_bomb(&[("Train/0/1.bin", Vec::new(), 50, 60_000)])
 }
 
 /// The checksum of zlib for some bytes followed by `zeros` zeros.
@@ -132,6 +178,10 @@ fn nir_bomb() -> Vec<u8> {
     file.finish().unwrap()
 }
 
+/// `config.json` of a model of two billion weights, which take 8 GB, without a file of weights.
+const MODEL_BOMB: &str = r#"{"format": 1, "model_type": "leaklab", "network": "4x4-15000C3-15000C3-10o",
+    "tau": "30", "v_th": 1.0}"#;
+
 fn write_bombs(folder: &Path) {
     fs::write(folder.join("bomb.npz"), npz_bomb()).unwrap();
     fs::write(folder.join("bomb.nir"), nir_bomb()).unwrap();
@@ -140,6 +190,12 @@ fn write_bombs(folder: &Path) {
         fs::create_dir_all(&path).unwrap();
         path
     };
+    fs::write(data("model").join("config.json"), MODEL_BOMB).unwrap();
+    fs::write(folder.join("images.npz"), images_bomb()).unwrap();
+    fs::write(folder.join("events.npz"), events_bomb()).unwrap();
+    for name in ["Train.zip", "Test.zip"] {
+        fs::write(data("n-mnist").join(name), recordings_bomb()).unwrap();
+    }
     for name in ["train_32x32.mat", "test_32x32.mat"] {
         fs::write(data("svhn").join(name), mat_bomb()).unwrap();
     }
@@ -161,7 +217,7 @@ fn bombs_in_little_memory() {
         load(name, Some(&folder.join(within)), &Limits::NONE).unwrap_err().to_string()
     };
     type Read<'a> = Box<dyn Fn() -> String + 'a>;
-    let bombs: [(&str, &str, Read); 6] = [
+    let bombs: [(&str, &str, Read); 10] = [
         (
             "npz",
             "unpacks to more than",
@@ -172,6 +228,14 @@ fn bombs_in_little_memory() {
             "unpacks to more than",
             Box::new(|| nir::read(&folder.join("bomb.nir")).unwrap_err().to_string()),
         ),
+        (
+            "model",
+            "choose a smaller network",
+            Box::new(|| Model::open(&folder.join("model"), Weights::Last).unwrap_err().to_string()),
+        ),
+        ("images", "'train_images': it unpacks to more than", Box::new(|| set("npz:images", ""))),
+        ("events", "'train_t': it unpacks to more than", Box::new(|| set("events:events", ""))),
+        ("recordings", "unpacks to more than", Box::new(|| set("n-mnist", "n-mnist"))),
         ("mat", "unpacks to more than", Box::new(|| set("svhn", "svhn"))),
         ("tar", "a name of more than 100 bytes", Box::new(|| set("cifar10", "tar"))),
         ("padded tar", "unpacks to more than", Box::new(|| set("cifar10", "padded"))),
@@ -201,7 +265,7 @@ fn bombs_are_refused_in_a_sentence() {
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(text.matches("refused").count(), 6, "{text}");
+    assert_eq!(text.matches("refused").count(), 10, "{text}");
 }
 
 /// A small `cifar-10-binary.tar.gz`: two records in each of its files.

@@ -4,6 +4,7 @@ mod support;
 
 use leaklab_lab::data::fetch::{Download, Event, fetch_file};
 use leaklab_lab::data::unpack::unpack;
+use leaklab_record::lock::Lock;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -230,6 +231,65 @@ fn a_dead_mirror_is_skipped_with_a_message() {
     let message = run(&download(vec![dead.clone()], &content()), folder.path()).0.unwrap_err();
     assert!(message.contains(&dead) && message.contains("set/file.bin could not be downloaded"), "{message}");
     assert!(files(folder.path()).is_empty());
+}
+
+#[test]
+fn a_file_is_fetched_by_one_process_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    std::fs::create_dir(&set).unwrap();
+    std::fs::write(set.join("file.bin.partial"), &content()[..5000]).unwrap();
+    let (address, starts) = server(Behaviour::Serve(content()));
+    let wanted = download(vec![address], &content());
+    let lock = Lock::take(&set.join("file.bin.lock")).unwrap();
+    let message = run(&wanted, folder.path()).0.unwrap_err();
+    assert!(message.contains("file.bin: another process is fetching it (process "), "{message}");
+    assert_eq!(std::fs::read(set.join("file.bin.partial")).unwrap(), content()[..5000]);
+    assert!(starts.lock().unwrap().is_empty(), "no request was sent");
+    drop(lock);
+    std::thread::scope(|scope| {
+        let fetches: Vec<_> = (0..4).map(|_| scope.spawn(|| run(&wanted, folder.path()).0)).collect();
+        for fetch in fetches {
+            let result = fetch.join().unwrap();
+            assert!(result.as_ref().err().is_none_or(|e| e.contains("another process")), "{result:?}");
+        }
+    });
+    run(&wanted, folder.path()).0.unwrap();
+    assert_eq!(*starts.lock().unwrap(), [5000], "one of them fetched it");
+    assert_eq!(std::fs::read(set.join("file.bin")).unwrap(), content());
+    assert_eq!(files(folder.path()), ["file.bin"]);
+}
+
+/// Bytes that arrived intact, and were changed on the disk before the file was complete.
+#[test]
+fn the_checksum_is_that_of_the_file_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, _) = server(Behaviour::Serve(content()));
+    let partial = folder.path().join("set/file.bin.partial");
+    let result = fetch_file(&download(vec![address], &content()), folder.path(), &mut |event| {
+        if matches!(event, Event::Progress { .. }) {
+            let mut file = std::fs::OpenOptions::new().write(true).open(&partial).unwrap();
+            file.write_all(b"another writer").unwrap();
+        }
+    });
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("its SHA-256 is"), "{message}");
+    assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_place_of_the_partial_file_is_refused_and_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("set/file.bin.partial");
+    std::fs::create_dir(folder.path().join("set")).unwrap();
+    std::fs::write(folder.path().join("mine"), "do not touch").unwrap();
+    std::os::unix::fs::symlink(folder.path().join("mine"), &link).unwrap();
+    let (address, _) = server(Behaviour::Serve(content()));
+    let message = run(&download(vec![address], &content()), folder.path()).0.unwrap_err();
+    assert!(message.contains("file.bin.partial: it is a symbolic link"), "{message}");
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_to_string(folder.path().join("mine")).unwrap(), "do not touch");
 }
 
 /// A `.tar.gz` of entries: name, type, contents.

@@ -1,14 +1,22 @@
-//! Changes made outside the program are noticed: in stored passes, in the images and the TensorBoard file of a
-//! run that is resumed, and in the lock of a study.
+//! Changes made outside the program are noticed: in stored passes and cells, in the images and the TensorBoard
+//! file of a run that is resumed, and in the lock of a study.
 
 use image::{GrayImage, ImageFormat, Luma};
-use leaklab_engine::Isa;
+use leaklab_engine::encode::Encoding;
+use leaklab_engine::noise::Severities;
+use leaklab_engine::{Architecture, Isa, Leak, Network, Shape, Tau};
+use leaklab_lab::analysis::mechanism;
+use leaklab_lab::analysis::mechanism::subject::{Subject, Work};
+use leaklab_lab::analysis::mechanism::subjects::Subjects;
 use leaklab_lab::analysis::pass::Pass;
-use leaklab_lab::analysis::{Analysis, Options, analyse, mechanism};
+use leaklab_lab::analysis::{Analysis, Options, analyse};
 use leaklab_lab::config::{RunConfig, StudyConfig};
+use leaklab_lab::data::{Content, Dataset, Normaliser, Presentation, Split, TEST_SAMPLES};
 use leaklab_lab::study;
 use leaklab_lab::train::{self, Control, threads};
-use leaklab_record::{RunFolder, StudyFolder, Table, events};
+use leaklab_record::{RunFolder, Stimulus, StudyFolder, Table, events};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +76,10 @@ fn a_changed_pass_is_made_anew() {
         forged(|pass| pass.spectrum.as_mut().unwrap().hidden_power.clear()),
         forged(|pass| pass.activity.as_mut().unwrap().spikes[0] = u64::MAX),
         forged(|pass| pass.activity.as_mut().unwrap().image_synops.truncate(1)),
+        forged(|pass| pass.activity.as_mut().unwrap().image_synops[2] = u64::MAX),
+        forged(|pass| pass.activity.as_mut().unwrap().norms[0] = Some(-1.0)),
+        forged(|pass| pass.spectrum.as_mut().unwrap().input_power[1] = -1.0),
+        forged(|pass| pass.sse = Some(-1.0)),
     ];
     for (number, forgery) in forgeries.iter().enumerate() {
         assert_ne!(*forgery, stored, "forgery {number} changes nothing");
@@ -168,6 +180,80 @@ fn shared_tables_are_left_to_the_holder_of_the_lock() {
             messages.iter().all(|message| message.contains("compare: cannot be used: it is a symbolic link"))
         );
         assert!(table(&elsewhere).exists(), "a table was removed through a link");
+    }
+}
+
+/// A small network that stores its runs in a folder.
+fn subject(trained: Tau, seed: u64, folder: PathBuf) -> Subject {
+    let shape = Shape { channels: 1, height: 1, width: 2 };
+    let test = Split {
+        content: Content::Images((0..48).map(|i| 5 * i).collect()),
+        labels: (0..24).map(|i| i % 2).collect(),
+        samples: (0..24).map(|i| TEST_SAMPLES + i).collect(),
+    };
+    let (name, class_names, train) = (String::new(), Vec::new(), Split::default());
+    let dataset = Dataset { name, shape, classes: 2, class_names, train, test: test.clone() };
+    let presentation = Presentation::new(&dataset, Normaliser::PER_IMAGE, Encoding::clean(8), seed);
+    let work = Work { pool: Arc::new(threads(Some(1)).unwrap()), folder: Some(folder) };
+    let architecture = Architecture::parse("1x1x2-4FC-2o").unwrap();
+    let network = Network::initialised(architecture, Leak::uniform(trained), 0.2, seed).unwrap();
+    let taus = [Tau::new(10.0).unwrap()];
+    Subject::new(network, trained, presentation, test, Severities::default(), &taus, work).unwrap()
+}
+
+/// A stored measurement with changed content and the digest of that content.
+fn forge(stored: &str, change: impl Fn(&mut Value)) -> String {
+    let mut value: Value = serde_json::from_str(stored).unwrap();
+    let digest = |value: &Value| -> String {
+        let hash = Sha256::digest(serde_json::to_string(&value["content"]).unwrap());
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    assert_eq!(value["digest"], digest(&value), "the digest is that of the program");
+    change(&mut value["content"]);
+    value["digest"] = digest(&value).into();
+    value.to_string()
+}
+
+#[test]
+fn a_changed_cell_is_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let ten = Tau::new(10.0).unwrap();
+    let of = |tau: Tau| -> Vec<Subject> {
+        [1, 2].map(|seed| subject(tau, seed, folder.path().join(format!("{tau}-{seed}")))).into()
+    };
+    let subjects = Subjects {
+        reference: of(Tau::INFINITE),
+        leaky: vec![(ten, of(ten))],
+        taus: vec![ten],
+        stimuli: vec![Stimulus::Clean],
+        presentations: 1,
+        notes: Vec::new(),
+    };
+    let tables = || mechanism::tables(&subjects, &mut |_| true).unwrap();
+    let expected = tables();
+    type Change = fn(&mut Value);
+    let cell: [Change; 4] = [
+        |cell| cell["correct"] = Value::Object(Default::default()),
+        |cell| cell["correct"].as_object_mut().unwrap().values_mut().for_each(|bits| *bits = "3:7".into()),
+        |cell| cell["spikes"] = u64::MAX.into(),
+        |cell| cell["synops"] = u64::MAX.into(),
+    ];
+    let response: [Change; 3] = [
+        |counts| *counts = Value::Array(Vec::new()),
+        |counts| counts[0] = vec![1u64].into(),
+        |counts| counts[0][3] = u64::MAX.into(),
+    ];
+    for (file, changes) in [("inf_clean_1.json", &cell[..]), ("response_inf_1.json", &response)] {
+        let path = folder.path().join("inf-1").join(file);
+        let stored = fs::read_to_string(&path).unwrap();
+        for (number, change) in changes.iter().enumerate() {
+            fs::write(&path, forge(&stored, change)).unwrap();
+            assert!(tables() == expected, "forgery {number} of {file} changed a table");
+            assert_eq!(fs::read_to_string(&path).unwrap(), stored, "forgery {number} of {file}");
+        }
+        // A possible change cannot be noticed: a digest is not a signature.
+        fs::write(&path, forge(&stored, |_| {})).unwrap();
+        assert!(tables() == expected);
     }
 }
 

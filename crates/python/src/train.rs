@@ -6,7 +6,7 @@ use crate::dataset::Dataset;
 use crate::network::Network;
 use crate::{SIGNALS, arguments, fault, warn};
 use leaklab_lab::config::{RunConfig, Settings};
-use leaklab_lab::data::{self, arrays, location};
+use leaklab_lab::data::{self, Binning, arrays, location};
 use leaklab_lab::run::{difference, read_config};
 use leaklab_lab::train::{self as lab, Control, Event, Initial, Options, Outcome, Summary, TrainError};
 use leaklab_record::RunFolder;
@@ -68,15 +68,30 @@ pub fn train<'py>(
         return watched(py, callback, |report| lab::resume(&out, &options, report));
     }
     keep_data(py, data.as_ref(), &out, folder.exists())?;
+    config.data_sha256 = config.data_sha256.or_else(|| data.as_ref().map(data::Dataset::digest));
     watched(py, callback, |report| lab::train(&config, &out, &options, report))
 }
 
-/// Writes a `Dataset` into the folder of a run or study, where runs find it.
+/// Writes a `Dataset` into the folder of a run or study, where runs find it. A file that is there already is
+/// replaced only if it is such a copy, left over from a call that was refused: any other is the user's own.
 pub fn keep_data(py: Python<'_>, data: Option<&data::Dataset>, out: &Path, exists: bool) -> PyResult<()> {
     let Some(data) = data.filter(|_| !exists) else { return Ok(()) };
     let file = location::file_name(&data.name).unwrap_or_else(|| "data.npz".to_owned());
+    let path = out.join(file);
     std::fs::create_dir_all(out)?;
-    py.detach(|| arrays::save(data, &out.join(file))).map_err(fault)
+    py.detach(|| {
+        let same = |path: &Path| {
+            let found = data::load_complete(&data.name, Some(path), &Binning::default());
+            found.is_ok_and(|found| found.digest() == data.digest())
+        };
+        if path.exists() && !arrays::is_copy(&path) {
+            let reason = "there is a file already, whose data are not those of the Dataset";
+            let remedy = "choose another out=, or another name= for the Dataset";
+            return if same(&path) { Ok(()) } else { Err(format!("{}: {reason}; {remedy}", path.display())) };
+        }
+        arrays::save(data, &path).map_err(|e| e.to_string())
+    })
+    .map_err(fault)
 }
 
 /// Refuses to continue a run whose settings differ from the requested ones.

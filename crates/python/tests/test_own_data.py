@@ -64,6 +64,44 @@ def test_from_arrays_scales_and_divides():
         assert made.shape == shape and np.array_equal(made.train_images.ravel(), pixels.ravel())
 
 
+def test_booleans_are_the_same_from_arrays_and_from_a_file(tmp_path):
+    bits = np.random.default_rng(2).random((20, 1, 3, 4)) < 0.5
+    labels = np.arange(20) % 2
+    np.savez(tmp_path / "bits.npz", train_images=bits, train_labels=labels)
+    made = leaklab.Dataset.from_arrays(bits, labels)
+    loaded = leaklab.load_dataset("npz:bits", data_dir=tmp_path)
+    assert np.array_equal(made.train_images, loaded.train_images)
+    assert np.array_equal(made.test_images, loaded.test_images)
+    assert set(np.unique(made.train_images)) == {0, 255}
+    np.savez(tmp_path / "bits.npz", train_images=bits, train_labels=labels == 1)
+    for call in [
+        lambda: leaklab.Dataset.from_arrays(bits, labels == 1),
+        lambda: leaklab.load_dataset("npz:bits", data_dir=tmp_path),
+    ]:
+        with pytest.raises(leaklab.LeakLabError, match="train_labels.* bool.* whole numbers"):
+            call()
+
+
+def test_a_file_of_the_user_is_not_overwritten(tmp_path):
+    images, labels = halves()
+    own = tmp_path / "halves.npz"
+    np.savez(own, train_images=images + np.arange(60)[:, None], train_labels=labels)
+    before = own.read_bytes()
+    with pytest.raises(leaklab.LeakLabError, match="there is a file already, whose data are not those"):
+        leaklab.train(config(data(), epochs=1), tmp_path)
+    assert own.read_bytes() == before and not (tmp_path / "run.toml").exists()
+    # The same data are used as they are, and the run is bound to them.
+    np.savez(own, train_images=images, train_labels=labels, class_names=["left", "right"])
+    before = own.read_bytes()
+    leaklab.train(config(data(), epochs=1), tmp_path)
+    assert own.read_bytes() == before and "data_sha256" in (tmp_path / "run.toml").read_text()
+    # The copy of a call that was refused is replaced.
+    out = tmp_path / "other"
+    with pytest.raises(leaklab.LeakLabError, match="1x1x4"):
+        leaklab.train(config(data(), network="1x1x5-8FC-2o"), out)
+    assert leaklab.train(config(data(shift=1.0), epochs=1), out)["outcome"] == "finished"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

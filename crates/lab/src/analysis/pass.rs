@@ -268,6 +268,7 @@ impl Pass {
         self.stimulus == key.stimulus.to_string()
             && self.presentation == key.presentation
             && self.correct.len() == images
+            && self.sse.is_none_or(is_sound)
             && self.spectrum.is_some() == (first && has_spectrum(key.stimulus))
             && self.activity.is_some() == (first && has_activity(key.stimulus))
             && self.spectrum.as_ref().is_none_or(|spectrum| spectrum.fits(frame))
@@ -285,6 +286,11 @@ impl Pass {
     }
 }
 
+/// Whether a number can be a mean of squares or of absolute values.
+fn is_sound(x: f64) -> bool {
+    x.is_finite() && x >= 0.0
+}
+
 impl SpectrumPass {
     fn fits(&self, frame: &Frame) -> bool {
         let (images, bins) = (frame.images, frame.steps / 2);
@@ -294,8 +300,10 @@ impl SpectrumPass {
             && self.zero_share.iter().all(|x| share(x, 1.0 + 1e-9))
             && self.input_amplitude.len() == images
             && self.input_power.len() == bins
+            && self.input_amplitude.iter().chain(&self.input_power).all(|&x| is_sound(x))
             && self.hidden_power.len() == frame.network.architecture.hidden().len()
             && self.hidden_power.iter().all(|power| power.len() == bins)
+            && self.hidden_power.iter().flatten().all(|&x| is_sound(x))
     }
 }
 
@@ -307,13 +315,20 @@ impl ActivityPass {
         let within = |counts: &[u64], times: u64| {
             counts.len() == neurons.len() && counts.iter().zip(&neurons).all(|(&n, &most)| n <= most * times)
         };
+        let operations = frame.network.architecture.layers().iter().map(|layer| layer.dense_operations());
+        let operations = operations.sum::<u64>().saturating_mul(frame.steps as u64);
+        let most = neurons.iter().sum::<u64>() * frame.steps as u64;
         within(&self.spikes, per_neuron)
             && within(&self.dead, 1)
             && within(&self.saturated, 1)
             && self.synops.len() == frame.network.architecture.parameters().len()
+            && self.synops.iter().all(|&n| n <= operations.saturating_mul(images as u64))
             && self.norms.len() == hidden.len()
+            && self.norms.iter().flatten().all(|&x| is_sound(x))
             && self.image_spikes.len() == images
+            && self.image_spikes.iter().all(|&n| n <= most)
             && self.image_synops.len() == images
+            && self.image_synops.iter().all(|&n| n <= operations)
             && self.neuron_updates <= per_neuron * neurons.iter().sum::<u64>()
     }
 }

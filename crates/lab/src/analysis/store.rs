@@ -4,6 +4,7 @@
 //! Any other file in its place (of another version or other weights, truncated, or with a digest that does
 //! not match) is ignored, and the measurement is made again.
 
+pub(super) use crate::data::verify::hexadecimal;
 use leaklab_record::{RecordError, atomic, file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -61,9 +62,4 @@ pub(super) fn text<T: Serialize>(format: u32, fingerprint: String, content: &T) 
 fn digest<T: Serialize>(content: &T) -> String {
     let text = serde_json::to_string(content).expect("a measurement of finite numbers has a JSON form");
     hexadecimal(Sha256::new().chain_update(text))
-}
-
-/// A finished hash as text.
-pub(super) fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

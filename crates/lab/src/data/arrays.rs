@@ -2,12 +2,12 @@
 //!
 //! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have
 //! names, `class_names`. Images are `[N, C, H, W]` or `[N, H, W]`; features are `[N, F]` and become an image
-//! of one row. Bytes (uint8) are used as pixels without change. Other numbers are scaled to bytes, from the
-//! smallest to the largest value of the training images; for `[N, F]`, each feature has its own range. Test
+//! of one row. Bytes (uint8) are used as pixels without change. Other numbers, and booleans as 0 and 1, are
+//! scaled to bytes, from the smallest to the largest value of the training images; for `[N, F]`, each feature has its own range. Test
 //! values beyond the range are clipped. Without test arrays, every fifth image of a class is used for
 //! testing. Files and callers use the same function, so the results are bit-identical.
 
-use super::npy::{self, Array};
+use super::npy::{self, Array, Arrays};
 use super::{Content, DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
 use std::io::{Read, Seek};
@@ -20,6 +20,43 @@ pub enum Values {
     Bytes(Vec<u8>),
     /// Any finite numbers.
     Numbers(Vec<f64>),
+    /// The same as an array of a file, whose numbers are converted one at a time: as a list they could take
+    /// eight times its memory.
+    Array(Array),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Bytes(bytes) => bytes.len(),
+            Values::Numbers(numbers) => numbers.len(),
+            Values::Array(array) => array.len(),
+        }
+    }
+
+    fn are_bytes(&self) -> bool {
+        match self {
+            Values::Bytes(_) => true,
+            Values::Numbers(_) | Values::Array(_) => false,
+        }
+    }
+
+    /// A value; NaN if it is not a number.
+    fn number(&self, index: usize) -> f64 {
+        match self {
+            Values::Bytes(bytes) => f64::from(bytes[index]),
+            Values::Numbers(numbers) => numbers[index],
+            Values::Array(array) => array.real(index).unwrap_or(f64::NAN),
+        }
+    }
+
+    /// The pixel that a value becomes.
+    fn pixel(&self, index: usize, scale: &Scale) -> u8 {
+        match self {
+            Values::Bytes(bytes) => bytes[index],
+            Values::Numbers(_) | Values::Array(_) => scale.byte(index, self.number(index)),
+        }
+    }
 }
 
 /// Images with their labels.
@@ -55,9 +92,14 @@ impl std::fmt::Display for Fault {
 type Names = [&'static str; 3];
 const TRAIN: Names = ["train_images", "train_labels", "train_samples"];
 const TEST: Names = ["test_images", "test_labels", "test_samples"];
-const CLASSES: &str = "class_names";
+/// Present in a file that LeakLab wrote as a copy of a data set; it has no values.
+const COPY: &str = "leaklab_copy";
+pub(super) const CLASSES: &str = "class_names";
 /// Limit for the number of classes, since labels are bytes.
-const MOST_CLASSES: usize = 256;
+pub(super) const MOST_CLASSES: usize = 256;
+/// Bytes that an image takes in addition to its pixels: its label in two forms, its sample number in two
+/// forms, and its number in the list of images to train on or to test with.
+const PER_IMAGE: u64 = 8 + 1 + 4 + 4 + 8;
 /// Without test arrays, every image of a class whose number is a multiple of this is used for testing.
 const TEST_EVERY: usize = 5;
 
@@ -79,7 +121,7 @@ pub fn dataset(
             let [other, shape] = [other, shape].map(|s| format!("{}x{}x{}", s.channels, s.height, s.width));
             return fault(TEST[0], format!("its images are {other}, those of {} are {shape}", TRAIN[0]));
         }
-        if matches!(test.values, Values::Bytes(_)) != matches!(train.values, Values::Bytes(_)) {
+        if test.values.are_bytes() != train.values.are_bytes() {
             return fault(TEST[0], format!("it and {} must both be uint8, or both other numbers", TRAIN[0]));
         }
     }
@@ -104,15 +146,24 @@ pub fn dataset(
             );
         }
     }
-    let per_feature = train.dimensions.len() == 2;
-    let (train, test) = match test {
-        Some(test) => (train, test),
-        None => divide(&train, shape)?,
-    };
-    let scale = Scale::of(&train.values, if per_feature { shape.neurons() } else { 1 });
+    let size = shape.neurons();
+    let features = if train.dimensions.len() == 2 { size } else { 1 };
     let class_names = class_names.unwrap_or_else(|| (0..classes).map(|class| class.to_string()).collect());
-    let train = split(train, &scale, 0);
-    let test = split(test, &scale, TEST_SAMPLES);
+    let (train, test) = match test {
+        Some(test) => {
+            let scale = Scale::of(&train.values, 0..train.values.len(), features);
+            (whole_split(train, &scale, 0), whole_split(test, &scale, TEST_SAMPLES))
+        }
+        None => {
+            let [train_images, test_images] = divide(&train.labels)?;
+            let values = train_images.iter().flat_map(|image| image * size..(image + 1) * size);
+            let scale = Scale::of(&train.values, values, features);
+            (
+                split(&train, &train_images, size, &scale, 0),
+                split(&train, &test_images, size, &scale, TEST_SAMPLES),
+            )
+        }
+    };
     Ok(Dataset { name: name.to_owned(), shape, classes, class_names, train, test })
 }
 
@@ -151,19 +202,19 @@ fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
     if let Some(samples) = part.samples.as_ref().filter(|samples| samples.len() != dimensions[0]) {
         return fault(names[2], format!("{} sample numbers for {} images", samples.len(), dimensions[0]));
     }
-    if let Values::Numbers(numbers) = &part.values
-        && let Some(at) = numbers.iter().position(|x| !x.is_finite())
-    {
-        return fault(names[0], format!("element {at} is {}; finite numbers are expected", numbers[at]));
+    let numbers = if part.values.are_bytes() { 0 } else { part.values.len() };
+    if let Some(at) = (0..numbers).find(|&at| !part.values.number(at).is_finite()) {
+        let found = part.values.number(at);
+        return fault(names[0], format!("element {at} is {found}; finite numbers are expected"));
     }
     Ok(shape)
 }
 
-/// Splits images into training images and test images: every fifth image of a class is for testing.
-fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
+/// Divides images into those to train on and those to test with: every fifth image of a class.
+fn divide(labels: &[i64]) -> Result<[Vec<usize>; 2], Fault> {
     let mut seen = std::collections::BTreeMap::<i64, usize>::new();
     let (mut train, mut test) = (Vec::new(), Vec::new());
-    for (i, label) in all.labels.iter().enumerate() {
+    for (i, label) in labels.iter().enumerate() {
         let count = seen.entry(*label).or_default();
         *count += 1;
         if count.is_multiple_of(TEST_EVERY) { test.push(i) } else { train.push(i) }
@@ -173,34 +224,23 @@ fn divide(all: &Part, shape: Shape) -> Result<(Part, Part), Fault> {
             format!("it is missing, and no class has {TEST_EVERY} images, of which one could be used");
         return fault(TEST[0], reason);
     }
-    let size = shape.neurons();
-    let part = |chosen: &[usize]| {
-        let mut dimensions = all.dimensions.clone();
-        dimensions[0] = chosen.len();
-        let values = match &all.values {
-            Values::Bytes(bytes) => {
-                Values::Bytes(chosen.iter().flat_map(|&i| &bytes[i * size..][..size]).copied().collect())
-            }
-            Values::Numbers(numbers) => {
-                Values::Numbers(chosen.iter().flat_map(|&i| &numbers[i * size..][..size]).copied().collect())
-            }
-        };
-        Part { dimensions, values, labels: chosen.iter().map(|&i| all.labels[i]).collect(), samples: None }
-    };
-    Ok((part(&train), part(&test)))
+    Ok([train, test])
 }
 
 /// How numbers become bytes: the smallest and largest value of each feature, or of all values together.
 struct Scale(Vec<[f64; 2]>);
 
 impl Scale {
-    fn of(values: &Values, features: usize) -> Self {
+    /// The ranges of the values at `indices`.
+    fn of(values: &Values, indices: impl Iterator<Item = usize>, features: usize) -> Self {
         let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; features];
-        if let Values::Numbers(numbers) = values {
-            for (i, &x) in numbers.iter().enumerate() {
-                let [low, high] = &mut ranges[i % features];
-                (*low, *high) = (low.min(x), high.max(x));
-            }
+        if values.are_bytes() {
+            return Scale(ranges);
+        }
+        for i in indices {
+            let x = values.number(i);
+            let [low, high] = &mut ranges[i % features];
+            (*low, *high) = (low.min(x), high.max(x));
         }
         Scale(ranges)
     }
@@ -214,10 +254,11 @@ impl Scale {
     }
 }
 
-fn split(part: Part, scale: &Scale, first: u32) -> Split {
+/// All images of a part.
+fn whole_split(part: Part, scale: &Scale, first: u32) -> Split {
     let pixels = match part.values {
         Values::Bytes(bytes) => bytes,
-        Values::Numbers(numbers) => numbers.iter().enumerate().map(|(i, &x)| scale.byte(i, x)).collect(),
+        values => (0..values.len()).map(|i| values.pixel(i, scale)).collect(),
     };
     let labels = part.labels.iter().map(|&label| label as u8).collect();
     let mut split = Split::of(Content::Images(pixels), labels, first);
@@ -225,22 +266,25 @@ fn split(part: Part, scale: &Scale, first: u32) -> Split {
     split
 }
 
+/// Some images of a part, each of `size` values.
+fn split(part: &Part, images: &[usize], size: usize, scale: &Scale, first: u32) -> Split {
+    let mut pixels = Vec::with_capacity(images.len() * size);
+    for &image in images {
+        pixels.extend((image * size..(image + 1) * size).map(|i| part.values.pixel(i, scale)));
+    }
+    let labels = images.iter().map(|&image| part.labels[image] as u8).collect();
+    Split::of(Content::Images(pixels), labels, first)
+}
+
 /// Loads the file.
 pub(super) fn load(_info: &Info, path: &Path, name: &str) -> Result<Dataset, DataError> {
-    if path.is_dir() || !path.exists() {
-        return Err(DataError::Missing {
-            name: name.to_owned(),
-            folder: path.to_owned(),
-            remedy: "name the .npz file with --data-dir".to_owned(),
-        });
-    }
-    let arrays = npy::read(path, is_wanted)?;
-    of_arrays(name, &arrays).map_err(|flaw| flaw.of(path))
+    let arrays = npy::read(name, path, is_wanted)?;
+    of_arrays(name, arrays).map_err(|flaw| flaw.of(path))
 }
 
 /// The data set of an archive of so many bytes.
 pub fn read(reader: impl Read + Seek, length: u64) -> Result<Dataset, Flaw> {
-    of_arrays("npz", &npy::read_from(reader, length, is_wanted)?)
+    of_arrays("npz", npy::read_from(reader, length, is_wanted)?)
 }
 
 fn is_wanted(array: &str) -> bool {
@@ -248,53 +292,73 @@ fn is_wanted(array: &str) -> bool {
 }
 
 /// The data set of a file's arrays.
-fn of_arrays(name: &str, arrays: &[Array]) -> Result<Dataset, Flaw> {
-    let find = |name: &str| arrays.iter().find(|array| array.name == name);
-    let part = |names: Names| -> Result<Option<Part>, Flaw> {
-        let (images, labels) = match (find(names[0]), find(names[1])) {
-            (None, None) => return Ok(None),
-            (Some(images), Some(labels)) => (images, labels),
-            (Some(single), None) | (None, Some(single)) => {
-                return Err(single.flaw(format!("{} and {} belong together", names[0], names[1])));
-            }
-        };
-        let samples = find(names[2]).map(whole::<u32>).transpose()?;
-        Ok(Some(Part {
-            dimensions: images.shape.clone(),
-            values: values(images)?,
-            labels: whole(labels)?,
-            samples,
-        }))
-    };
-    let Some(train) = part(TRAIN)? else {
+fn of_arrays(name: &str, mut arrays: Arrays) -> Result<Dataset, Flaw> {
+    let offsets = [TRAIN, TEST].concat().into_iter().chain([CLASSES]);
+    let offsets: Vec<(&str, u64)> =
+        offsets.filter_map(|name| Some((name, arrays.find(name)?.offset))).collect();
+    let class_names = class_names(&arrays)?;
+    let Some(train) = part(&mut arrays, TRAIN)? else {
         return Err(Flaw::new(0, format!("it has no arrays {} and {}", TRAIN[0], TRAIN[1])));
     };
-    let class_names = find(CLASSES).map(|array| {
-        let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
-        texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as text"))
-    });
-    let offset = |fault: &Fault| find(fault.array).map_or(0, |array| array.offset);
-    dataset(name, train, part(TEST)?, class_names.transpose()?)
-        .map_err(|fault| Flaw { offset: offset(&fault), reason: fault.to_string() })
+    let test = part(&mut arrays, TEST)?;
+    dataset(name, train, test, class_names).map_err(|fault| {
+        let offset = offsets.iter().find(|(name, _)| *name == fault.array).map_or(0, |found| found.1);
+        Flaw { offset, reason: fault.to_string() }
+    })
 }
 
-fn values(array: &Array) -> Result<Values, Flaw> {
-    if let Some(bytes) = array.bytes() {
-        return Ok(Values::Bytes(bytes));
+/// Removes a part from a file's arrays; `None` if the file does not have it.
+fn part(arrays: &mut Arrays, names: Names) -> Result<Option<Part>, Flaw> {
+    let (images, labels) = match (arrays.remove(names[0]), arrays.remove(names[1])) {
+        (None, None) => return Ok(None),
+        (Some(images), Some(labels)) => (images, labels),
+        (Some(single), None) | (None, Some(single)) => {
+            return Err(single.flaw(format!("{} and {} belong together", names[0], names[1])));
+        }
+    };
+    if images.is_text() {
+        return Err(images.flaw("numbers are expected"));
     }
-    let numbers: Option<Vec<f64>> = (0..array.len()).map(|i| array.real(i)).collect();
-    numbers.map(Values::Numbers).ok_or_else(|| array.flaw("numbers are expected"))
+    let (pixels, count) = (images.len() as u64, labels.len() as u64);
+    let bytes = count.saturating_mul(PER_IMAGE).saturating_add(pixels);
+    arrays.budget.take(bytes).map_err(|exceeded| images.flaw(exceeded))?;
+    let labels = whole(&labels)?;
+    let samples = arrays.find(names[2]).map(whole::<u32>).transpose()?;
+    let dimensions = images.shape.clone();
+    let values = images.into_bytes().map_or_else(Values::Array, Values::Bytes);
+    Ok(Some(Part { dimensions, values, labels, samples }))
 }
 
+/// The names of the classes of a file, if it has them.
+pub(super) fn class_names(arrays: &Arrays) -> Result<Option<Vec<String>>, Flaw> {
+    let Some(array) = arrays.find(CLASSES) else { return Ok(None) };
+    if array.len() > MOST_CLASSES {
+        let found = array.len();
+        return Err(array.flaw(format!("there are {found} classes; 2 to {MOST_CLASSES} are possible")));
+    }
+    let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
+    let names: Option<Vec<String>> = texts.collect();
+    names.map(Some).ok_or_else(|| array.flaw("names are expected, as text"))
+}
+
+/// Labels or sample numbers.
 fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
     if array.shape.len() != 1 {
         return Err(array.flaw(format!("its shape is {:?}; one number per image is expected", array.shape)));
+    }
+    if array.is_bool() {
+        return Err(array.flaw("its type is bool; whole numbers are expected"));
     }
     let number = |i: usize| {
         let value = array.whole(i).and_then(|n| T::try_from(n).ok());
         value.ok_or_else(|| array.flaw(format!("element {i} is not a whole number in range")))
     };
     (0..array.len()).map(number).collect()
+}
+
+/// Whether a file was written by [`save`].
+pub fn is_copy(path: &Path) -> bool {
+    npy::read("npz", path, |array| array == COPY).is_ok_and(|arrays| arrays.find(COPY).is_some())
 }
 
 /// Writes a data set of images as an `.npz` file, from which `load` reads a bit-identical data set.
@@ -313,6 +377,7 @@ pub fn save(dataset: &Dataset, path: &Path) -> Result<(), DataError> {
     }
     let (kind, data) = npy::texts(&dataset.class_names);
     arrays.push((CLASSES, &kind, vec![dataset.class_names.len()], data));
+    arrays.push((COPY, "|u1", vec![0], Vec::new()));
     npy::write(path, arrays)
 }
 
@@ -384,12 +449,65 @@ mod tests {
         assert!(message(good.clone(), Some(bytes), None).contains("both be uint8"));
     }
 
+    fn file(arrays: &[(&str, &str, &[usize], &[u8])]) -> Result<Dataset, Flaw> {
+        let files: Vec<(String, Vec<u8>)> = arrays
+            .iter()
+            .map(|(name, kind, shape, data)| (format!("{name}.npy"), npy::file_of(kind, shape, data)))
+            .collect();
+        let bytes = crate::data::zip::pack(&files).unwrap();
+        read(std::io::Cursor::new(&bytes), bytes.len() as u64)
+    }
+
+    /// As from Python, whose booleans are 0.0 and 1.0.
+    #[test]
+    fn booleans_are_black_and_white() {
+        let bits = [1, 0, 0, 1, 1, 1, 0, 0];
+        let images = ("train_images", "|b1", &[2, 2, 2][..], &bits[..]);
+        let test = [("test_images", "|b1", &[1, 2, 2][..], &bits[..4]), ("test_labels", "|u1", &[1], &[1])];
+        let made = file(&[images, ("train_labels", "|u1", &[2], &[0, 1]), test[0], test[1]]).unwrap();
+        assert_eq!(made.train.pixels(), bits.map(|bit| 255 * bit));
+        let number = |bit: &u8| f64::from(*bit);
+        let [train, other] = [&bits[..], &bits[..4]].map(|bits| bits.iter().map(number).collect::<Vec<_>>());
+        let (train, other) = (numbers(&[2, 2, 2], &train, &[0, 1]), numbers(&[1, 2, 2], &other, &[1]));
+        assert_eq!(made, dataset("npz", train, Some(other), None).unwrap());
+        let labels = ("train_labels", "|b1", &[2][..], &[0, 1][..]);
+        let reason = file(&[images, labels, test[0], test[1]]).unwrap_err().reason;
+        assert_eq!(reason, "array 'train_labels': its type is bool; whole numbers are expected");
+    }
+
+    /// Numbers of a file are converted one at a time, and give the pixels that a list of them gives.
+    #[test]
+    fn numbers_of_a_file_are_those_of_a_list() {
+        let values: Vec<i16> = (0..60).map(|i| (i * i * 7 % 1000 - 500) as i16).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let labels: Vec<u8> = (0..10).map(|i| i % 2).collect();
+        let list: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+        for shape in [&[10, 6][..], &[10, 2, 3]] {
+            let images = ("train_images", "<i2", shape, &bytes[..]);
+            let made = file(&[images, ("train_labels", "|u1", &[10], &labels)]).unwrap();
+            let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+            assert_eq!(made, dataset("npz", numbers(shape, &list, &labels), None, None).unwrap());
+            assert_eq!((made.train.len(), made.test.len()), (8, 2));
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["npz:wine", "events:wine"] {
+            let message = crate::data::load(name, Some(folder.path()), &crate::data::Limits::NONE);
+            let (message, path) = (message.unwrap_err().to_string(), folder.path().join("wine.npz"));
+            assert!(message.starts_with(&format!("there is no file {}: ", path.display())), "{message}");
+        }
+    }
+
     #[test]
     fn a_file_gives_a_bit_identical_data_set() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npz");
         let digits = crate::data::load("digits", None, &crate::data::Limits::NONE).unwrap();
         save(&digits, &path).unwrap();
+        assert!(is_copy(&path) && !is_copy(folder.path()));
         let again = crate::data::load_complete("npz:x", Some(folder.path()), &Default::default()).unwrap();
         assert_eq!(again.digest(), digits.digest());
         assert_eq!((again.train, again.test), (digits.train, digits.test));

@@ -25,6 +25,14 @@ pub enum DataError {
         /// What to do.
         remedy: String,
     },
+    /// The `.npz` file does not exist.
+    #[error("there is no file {}: name the .npz file of data set '{name}' with --data-dir", path.display())]
+    NoFile {
+        /// The data set.
+        name: String,
+        /// Where it was searched.
+        path: PathBuf,
+    },
     /// A file or folder cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {

@@ -7,8 +7,10 @@
 //! `train_events`, `[N, T, C, H, W]`, in which every value except 0 is a spike. Both forms need
 //! `train_labels` and the same arrays with `test_`, and `class_names` if the classes have names.
 
+use super::arrays::{CLASSES, MOST_CLASSES, class_names};
 use super::binning::{Binning, Event};
-use super::npy::{self, Array};
+use super::budget::{Budget, Exceeded};
+use super::npy::{self, Array, Arrays};
 use super::{Content, DataError, Dataset, Flaw, Info, Recordings, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
 use std::io::{Read, Seek};
@@ -24,19 +26,12 @@ fn is_wanted(name: &str) -> bool {
         let ending = name.strip_prefix(part).and_then(|rest| rest.strip_prefix('_'));
         ending.is_some_and(|ending| ENDINGS.contains(&ending))
     };
-    name == "sensor" || name == "class_names" || PARTS.into_iter().any(of_part)
+    name == "sensor" || name == CLASSES || PARTS.into_iter().any(of_part)
 }
 
 /// Loads the file.
 pub(super) fn load(_info: &Info, path: &Path, name: &str, binning: &Binning) -> Result<Dataset, DataError> {
-    if path.is_dir() || !path.exists() {
-        return Err(DataError::Missing {
-            name: name.to_owned(),
-            folder: path.to_owned(),
-            remedy: "name the .npz file with --data-dir".to_owned(),
-        });
-    }
-    let arrays = npy::read(path, is_wanted)?;
+    let arrays = npy::read(name, path, is_wanted)?;
     of_arrays(name, &arrays, binning).map_err(|flaw| flaw.of(path))
 }
 
@@ -45,13 +40,14 @@ pub fn read(reader: impl Read + Seek, length: u64, binning: &Binning) -> Result<
     of_arrays("events", &npy::read_from(reader, length, is_wanted)?, binning)
 }
 
-fn of_arrays(name: &str, arrays: &[Array], binning: &Binning) -> Result<Dataset, Flaw> {
-    let find = |name: &str| arrays.iter().find(|array| array.name == name);
-    let needed = |name: String| find(&name).ok_or_else(|| Flaw::new(0, format!("it has no array {name}")));
+fn of_arrays(name: &str, arrays: &Arrays, binning: &Binning) -> Result<Dataset, Flaw> {
+    let mut budget = arrays.budget.clone();
+    let needed =
+        |name: String| arrays.find(&name).ok_or_else(|| Flaw::new(0, format!("it has no array {name}")));
     let parts = PARTS.map(|part| Given::find(part, &needed));
     let [train, test] = parts;
     let (train, test) = (train?, test?);
-    let sensor = sensor(&[&train, &test], find("sensor"))?;
+    let sensor = sensor(&[&train, &test], arrays.find("sensor"))?;
     let refused = |reason: String| Flaw::new(0, reason);
     let shape = binning.shape(sensor).map_err(refused)?;
     let mut labels = Vec::new();
@@ -59,20 +55,15 @@ fn of_arrays(name: &str, arrays: &[Array], binning: &Binning) -> Result<Dataset,
         labels.push(read_labels(part.labels, part.count())?);
     }
     let largest = labels.iter().flatten().max().map_or(0, |&label| usize::from(label));
-    let class_names = match find("class_names") {
-        Some(array) => {
-            let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
-            texts.collect::<Option<Vec<_>>>().ok_or_else(|| array.flaw("names are expected, as text"))?
-        }
-        None => (0..=largest.max(1)).map(|class| class.to_string()).collect(),
-    };
-    if class_names.len() <= largest || class_names.len() > 256 {
+    let class_names =
+        class_names(arrays)?.unwrap_or_else(|| (0..=largest.max(1)).map(|class| class.to_string()).collect());
+    if class_names.len() <= largest || class_names.len() > MOST_CLASSES {
         let reason = format!("{} names for labels up to {largest}", class_names.len());
-        return Err(find("class_names").map_or(Flaw::new(0, reason.clone()), |array| array.flaw(reason)));
+        return Err(arrays.find(CLASSES).map_or(Flaw::new(0, reason.clone()), |array| array.flaw(reason)));
     }
     let mut split = |part: &Given, first: u32| -> Result<Split, Flaw> {
         let mut made = Recordings::new(binning.time_steps, shape).map_err(refused)?;
-        part.bin(sensor, binning, shape, &mut made)?;
+        part.bin(sensor, binning, shape, &mut made, &mut budget)?;
         Ok(Split::of(Content::Events(made), labels.remove(0), first))
     };
     let (train, test) = (split(&train, 0)?, split(&test, TEST_SAMPLES)?);
@@ -86,6 +77,9 @@ fn read_labels(array: &Array, count: usize) -> Result<Vec<u8>, Flaw> {
             "its shape is {:?}; one label for each of {count} recordings is expected",
             array.shape
         )));
+    }
+    if array.is_bool() {
+        return Err(array.flaw("its type is bool; whole numbers are expected"));
     }
     let label = |i: usize| {
         let label = array.whole(i).and_then(|label| u8::try_from(label).ok());
@@ -153,7 +147,15 @@ impl<'a> Given<'a> {
     }
 
     /// Divides every recording into steps.
-    fn bin(&self, sensor: Shape, binning: &Binning, shape: Shape, to: &mut Recordings) -> Result<(), Flaw> {
+    fn bin(
+        &self,
+        sensor: Shape,
+        binning: &Binning,
+        shape: Shape,
+        to: &mut Recordings,
+        budget: &mut Budget,
+    ) -> Result<(), Flaw> {
+        let mut events = Vec::new();
         match &self.form {
             Form::Lists(lists, offsets) => {
                 let mut begin = 0;
@@ -168,7 +170,7 @@ impl<'a> Given<'a> {
                         ))
                     })?;
                     if recording > 0 {
-                        let events = read_events(lists, begin..end, sensor)?;
+                        read_events(lists, begin..end, sensor, &mut events, budget)?;
                         binning.add(&events, None, shape, to);
                     } else if end != 0 {
                         return Err(offsets.flaw("its first element is not 0"));
@@ -180,7 +182,7 @@ impl<'a> Given<'a> {
                 let [_, steps, channels, height, width] = dense.shape[..] else { return Ok(()) };
                 let size = steps * channels * height * width;
                 for recording in 0..self.count() {
-                    let mut events = Vec::new();
+                    events.clear();
                     for at in 0..size {
                         let value = dense.real(recording * size + at);
                         let value = value.filter(|value| value.is_finite());
@@ -189,12 +191,9 @@ impl<'a> Given<'a> {
                             let (time, rest) =
                                 (at / (channels * height * width), at % (channels * height * width));
                             let (polarity, pixel) = (rest / (height * width), rest % (height * width));
-                            events.push(Event {
-                                time: time as u64,
-                                x: pixel % width,
-                                y: pixel / width,
-                                polarity,
-                            });
+                            let (time, x, y) = (time as u64, pixel % width, pixel / width);
+                            let event = Event { time, x, y, polarity };
+                            push(&mut events, event, budget).map_err(|exceeded| dense.flaw(exceeded))?;
                         }
                     }
                     binning.add_frames(&events, steps, shape, to);
@@ -243,13 +242,28 @@ fn sensor(parts: &[&Given], given: Option<&Array>) -> Result<Shape, Flaw> {
     Ok(size)
 }
 
-/// Events of one recording, checked one by one.
+/// Adds an event to a list that is used for one recording after the other. Its memory, and that of the spike
+/// that is stored, is taken from the budget.
+fn push(events: &mut Vec<Event>, event: Event, budget: &mut Budget) -> Result<(), Exceeded> {
+    budget.take(size_of::<u32>() as u64)?;
+    if events.len() == events.capacity() {
+        let more = events.len().max(1024);
+        budget.take((more * size_of::<Event>()) as u64)?;
+        events.reserve_exact(more);
+    }
+    events.push(event);
+    Ok(())
+}
+
+/// Events of one recording, checked one by one; they replace those of the list.
 fn read_events(
     [t, x, y, p]: &[&Array; 4],
     range: std::ops::Range<usize>,
     sensor: Shape,
-) -> Result<Vec<Event>, Flaw> {
-    let mut events = Vec::with_capacity(range.len());
+    events: &mut Vec<Event>,
+    budget: &mut Budget,
+) -> Result<(), Flaw> {
+    events.clear();
     let mut last = 0;
     for i in range {
         let time = t.whole(i).and_then(|time| u64::try_from(time).ok());
@@ -268,7 +282,8 @@ fn read_events(
             Some(1) => 1,
             _ => return Err(p.flaw(format!("element {i} is not 0, 1 or -1"))),
         };
-        events.push(Event { time, x: place(x, sensor.width)?, y: place(y, sensor.height)?, polarity });
+        let event = Event { time, x: place(x, sensor.width)?, y: place(y, sensor.height)?, polarity };
+        push(events, event, budget).map_err(|exceeded| t.flaw(exceeded))?;
     }
-    Ok(events)
+    Ok(())
 }

@@ -1,15 +1,16 @@
 //! Downloads a data set from its publisher, or from a mirror if the publisher cannot be reached.
 //!
-//! A download is written to `NAME.partial` next to its final place, and renamed only if its SHA-256 is right.
-//! After a broken connection the partial file stays, and the next attempt resumes it; after a wrong checksum
-//! or a full disk it is removed.
+//! A download is written to `NAME.partial` next to its final place, and renamed only if the SHA-256 of that
+//! file, as it is on the disk, is right. After a broken connection the partial file stays, and the next
+//! attempt resumes it; after a wrong checksum or a full disk it is removed. A process holds the lock
+//! `NAME.lock` from the first byte until the file is unpacked, so only one at a time writes these files.
 
-use super::verify::{file_digest, hexadecimal};
+use super::verify::file_digest;
 use super::{DataError, Info, unpack};
 use leaklab_record::file::open_for_writing;
-use sha2::{Digest, Sha256};
+use leaklab_record::lock::{Lock, Refused};
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,18 +101,22 @@ pub fn fetch(info: &Info, folder: &Path, watch: &mut dyn FnMut(Event)) -> Result
 
 /// Fetches one file into `folder` and unpacks it if it is an archive.
 pub fn fetch_file(download: &Download, folder: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
-    let target = folder.join(&download.path);
-    if let Some(unpacked) =
-        download.unpacks_to.as_ref().map(|name| folder.join(name)).filter(|path| path.is_dir())
-    {
-        watch(Event::Present { path: unpacked });
+    if let Some(path) = complete(download, folder)? {
+        watch(Event::Present { path });
         return Ok(());
     }
-    if target.is_file() && file_digest(&target)? == download.sha256 {
+    let target = folder.join(&download.path);
+    let parent = target.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).map_err(DataError::io(parent))?;
+    let _lock = lock(&target)?;
+    // Another process may have completed it before the lock was taken.
+    if let Some(path) = complete(download, folder)? {
+        watch(Event::Present { path });
+        return Ok(());
+    }
+    if is_right(&target, download)? {
         watch(Event::Present { path: target.clone() });
     } else {
-        let parent = target.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).map_err(DataError::io(parent))?;
         from_any(download, &target, watch)?;
         watch(Event::Done { path: target.clone() });
     }
@@ -125,11 +130,44 @@ pub fn fetch_file(download: &Download, folder: &Path, watch: &mut dyn FnMut(Even
     Ok(())
 }
 
+/// The file or the unpacked folder, if it is complete.
+fn complete(download: &Download, folder: &Path) -> Result<Option<PathBuf>, DataError> {
+    let target = folder.join(&download.path);
+    match &download.unpacks_to {
+        Some(name) => Ok(Some(folder.join(name)).filter(|path| path.is_dir())),
+        None => Ok(is_right(&target, download)?.then_some(target)),
+    }
+}
+
+fn is_right(target: &Path, download: &Download) -> Result<bool, DataError> {
+    Ok(target.is_file() && file_digest(target)? == download.sha256)
+}
+
+/// A path with another ending after its own.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Takes the lock on the files of a download.
+fn lock(target: &Path) -> Result<Lock, DataError> {
+    let path = with_ending(target, ".lock");
+    Lock::take(&path).map_err(|refused| match refused {
+        Refused::Held(holder) => DataError::Request(format!(
+            "{}: another process is fetching it ({holder}); wait until it has finished",
+            target.display()
+        )),
+        Refused::Io(error) => DataError::io(&path)(error),
+    })
+}
+
 /// Downloads from the first address that works.
 fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) -> Result<(), DataError> {
-    let mut partial = target.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let partial = with_ending(target, ".partial");
+    let options = &mut OpenOptions::new();
+    let mut file =
+        open_for_writing(&partial, options.read(true).write(true)).map_err(DataError::io(&partial))?;
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
@@ -143,10 +181,10 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
         // A broken connection is tried again as long as each attempt makes progress, up to a limit.
         let (mut before, mut breaks) = (None, 0);
         let failure = loop {
-            match from_one(&agent, address, download, &partial, watch) {
+            match from_one(&agent, address, download, (&partial, &mut file), watch) {
                 Ok(()) => return fs::rename(&partial, target).map_err(DataError::io(target)),
                 Err(Failure::Address(reason)) => {
-                    let now = fs::metadata(&partial).map(|m| m.len()).unwrap_or(0);
+                    let now = file.metadata().map(|m| m.len()).unwrap_or(0);
                     breaks += 1;
                     let progress = before.replace(now).is_none_or(|before| now > before) && now > 0;
                     if progress && breaks < MOST_BREAKS {
@@ -155,7 +193,7 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
                     break reason;
                 }
                 Err(Failure::Content(reason)) => {
-                    let _ = fs::remove_file(&partial);
+                    file.set_len(0).map_err(DataError::io(&partial))?;
                     break reason;
                 }
                 Err(Failure::Fatal(error)) => {
@@ -167,7 +205,7 @@ fn from_any(download: &Download, target: &Path, watch: &mut dyn FnMut(Event)) ->
         watch(Event::Skipped { address: address.clone(), reason: failure.clone() });
         reasons.push(format!("{address}: {failure}"));
     }
-    let stored = match fs::metadata(&partial) {
+    let stored = match file.metadata() {
         Ok(found) if found.len() > 0 => {
             format!(" ({} bytes are stored; the next fetch resumes there)", found.len())
         }
@@ -184,17 +222,15 @@ fn from_one(
     agent: &ureq::Agent,
     address: &str,
     download: &Download,
-    partial: &Path,
+    (partial, file): (&Path, &mut File),
     watch: &mut dyn FnMut(Event),
 ) -> Result<(), Failure> {
     let on_disk = |error: std::io::Error| Failure::Fatal(DataError::io(partial)(error));
-    let mut file = open_for_writing(partial, OpenOptions::new().read(true).write(true)).map_err(on_disk)?;
     let mut have = file.metadata().map_err(on_disk)?.len();
     if have > download.size {
         file.set_len(0).map_err(on_disk)?;
         have = 0;
     }
-    let mut hash = Sha256::new();
     if have < download.size {
         let mut request = agent.get(address);
         if have > 0 {
@@ -216,7 +252,7 @@ fn from_one(
             status => return Err(Failure::Address(format!("the server answered {status}"))),
         }
         watch(Event::Start { address: address.to_owned(), have, size: download.size });
-        rehash(&mut file, have, &mut hash).map_err(on_disk)?;
+        file.seek(SeekFrom::Start(have)).map_err(on_disk)?;
         let mut body = response.body_mut().as_reader();
         let mut buffer = vec![0; 1 << 16];
         while have < download.size {
@@ -241,15 +277,12 @@ fn from_one(
                 )));
             }
             file.write_all(&buffer[..read]).map_err(on_disk)?;
-            hash.update(&buffer[..read]);
             have += read as u64;
             watch(Event::Progress { have });
         }
-    } else {
-        rehash(&mut file, have, &mut hash).map_err(on_disk)?;
     }
     file.sync_all().map_err(on_disk)?;
-    let found = hexadecimal(&hash.finalize());
+    let found = file_digest(partial).map_err(Failure::Fatal)?;
     if found != download.sha256 {
         return Err(Failure::Content(format!("its SHA-256 is {found}, not {}", download.sha256)));
     }
@@ -260,19 +293,4 @@ fn from_one(
 fn resumes_at(response: &ureq::http::Response<ureq::Body>, have: u64) -> bool {
     let range = response.headers().get("content-range").and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.trim_start().starts_with(&format!("bytes {have}-")))
-}
-
-/// Hashes the bytes that exist already, and leaves the file position after them.
-fn rehash(file: &mut File, have: u64, hash: &mut Sha256) -> std::io::Result<()> {
-    use std::io::{Seek, SeekFrom};
-    file.seek(SeekFrom::Start(0))?;
-    let mut buffer = vec![0; 1 << 16];
-    let mut left = have;
-    while left > 0 {
-        let part = left.min(buffer.len() as u64) as usize;
-        file.read_exact(&mut buffer[..part])?;
-        hash.update(&buffer[..part]);
-        left -= part as u64;
-    }
-    Ok(())
 }

@@ -110,8 +110,12 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
 }
 
 fn classes(folder: &Path) -> Result<Vec<String>, DataError> {
-    let folders = entries(folder)?.into_iter().filter(|path| path.is_dir());
-    Ok(folders.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    let name = |path: PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let reason = "its name is not UTF-8, and it would be the name of a class; rename it";
+        name.ok_or_else(|| DataError::Request(format!("{}: {reason}", path.display())))
+    };
+    entries(folder)?.into_iter().filter(|path| path.is_dir()).map(name).collect()
 }
 
 fn images(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
@@ -168,4 +172,24 @@ pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
         image = image::imageops::resize(&image, width, height, FilterType::Triangle);
     }
     Ok((0..3).flat_map(|channel| image.pixels().map(move |pixel| pixel.0[channel])).collect())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_class_folder_whose_name_is_not_text_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [&b"cat"[..], b"dog", b"caf\xe9"] {
+            let class = folder.path().join(std::ffi::OsStr::from_bytes(name));
+            std::fs::create_dir(&class).unwrap();
+            (0..5).for_each(|i| image::GrayImage::new(8, 8).save(class.join(format!("{i}.png"))).unwrap());
+        }
+        let load = || crate::data::load("image-folder", Some(folder.path()), &crate::data::Limits::NONE);
+        let message = load().unwrap_err().to_string();
+        assert!(message.contains("/caf\u{fffd}: its name is not UTF-8"), "{message}");
+        std::fs::remove_dir_all(folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"))).unwrap();
+        assert_eq!(load().unwrap().class_names, ["cat", "dog"]);
+    }
 }

@@ -129,7 +129,7 @@ impl Split {
         let samples: Vec<u8> = self.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         hash.update(&samples);
         self.content.hash(&mut hash);
-        verify::hexadecimal(&hash.finalize())
+        verify::hexadecimal(hash)
     }
 
     /// Images per class.
@@ -179,7 +179,7 @@ impl Dataset {
         hash.update(format!("{channels}x{height}x{width} {:?}", self.class_names));
         hash.update(self.train.digest());
         hash.update(self.test.digest());
-        verify::hexadecimal(&hash.finalize())
+        verify::hexadecimal(hash)
     }
 }
 

@@ -17,7 +17,7 @@ const EVENT: usize = 5;
 /// The largest file of a recording that is read: 13 million events; those of the publisher have some
 /// thousands.
 const LARGEST_FILE: u64 = 64 << 20;
-/// Limit for the number of recordings of a split.
+/// Limit for the number of recordings in a folder; an archive has at most 65534.
 const MOST_FILES: usize = 1 << 20;
 
 /// Reads the events of one file.
@@ -78,7 +78,7 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str, binning: &Binning) -
             labels.push(label);
         };
         if path.is_dir() {
-            folders(&path, info.shape, &mut add)?
+            folders(&path, info.shape, MOST_FILES, &mut add)?
         } else {
             archive(&path, info.shape, &mut add)?
         }
@@ -93,8 +93,14 @@ pub(super) fn load(info: &Info, folder: &Path, _name: &str, binning: &Binning) -
     Ok(Dataset { shape, ..info.dataset(train, test) })
 }
 
-/// Recordings of a folder, by digit and then by name.
-fn folders(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Result<(), DataError> {
+/// Recordings of a folder, by digit and then by name; an error if there are more than `most`.
+fn folders(
+    path: &Path,
+    sensor: Shape,
+    most: usize,
+    add: &mut impl FnMut(u8, &[Event]),
+) -> Result<(), DataError> {
+    let mut left = most;
     for digit in 0..10u8 {
         let folder = path.join(digit.to_string());
         if !folder.is_dir() {
@@ -105,6 +111,9 @@ fn folders(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Re
         for entry in entries {
             let file = entry.map_err(DataError::io(&folder))?.path();
             if file.extension().is_some_and(|ending| ending == "bin") {
+                left = left.checked_sub(1).ok_or_else(|| {
+                    DataError::Request(format!("{}: it has more than {most} recordings", path.display()))
+                })?;
                 files.push(file);
             }
         }
@@ -120,6 +129,9 @@ fn folders(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Re
 /// Recordings of an archive whose paths end in `DIGIT/NUMBER.bin`, in the same order.
 fn archive(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Result<(), DataError> {
     let file = leaklab_record::file::open(path).map_err(DataError::io(path))?;
+    // One budget for all recordings, since a directory may list the same bytes many times. Events compress to
+    // about half their size.
+    let mut budget = Budget::of_weights(file.metadata().map_err(DataError::io(path))?.len() as usize);
     let mut archive = Archive::open(std::io::BufReader::new(file)).map_err(|flaw| flaw.of(path))?;
     let mut entries = Vec::new();
     for entry in &archive.entries {
@@ -130,13 +142,12 @@ fn archive(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Re
             entries.push((digit, name.to_owned(), entry.clone()));
         }
     }
-    if entries.len() > MOST_FILES {
-        return Err(Flaw::new(0, format!("it has more than {MOST_FILES} recordings")).of(path));
-    }
     entries.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (digit, _, entry) in entries {
-        // Each recording has its own budget, for its packed and unpacked bytes.
-        let mut budget = Budget::of(2 * LARGEST_FILE);
+        if entry.size() > LARGEST_FILE {
+            let reason = format!("entry '{}' has more than {LARGEST_FILE} bytes", entry.name);
+            return Err(Flaw { offset: entry.offset, reason }.of(path));
+        }
         let bytes = archive.read(&entry, &mut budget).map_err(|flaw| flaw.of(path))?;
         let within = |flaw: Flaw| {
             let reason = format!("entry '{}', offset {}: {}", entry.name, flaw.offset, flaw.reason);
@@ -159,6 +170,21 @@ mod tests {
         let events = parse(&bytes, SENSOR).unwrap();
         assert_eq!(events[0], Event { time: 0x102, x: 3, y: 33, polarity: 1 });
         assert_eq!(events[1], Event { time: 0x1_0000, x: 0, y: 0, polarity: 0 });
+    }
+
+    #[test]
+    fn recordings_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("3")).unwrap();
+        for name in ["a.bin", "b.bin", "not a recording"] {
+            std::fs::write(folder.path().join("3").join(name), [0; 5]).unwrap();
+        }
+        let mut found = Vec::new();
+        let mut add = |digit: u8, events: &[Event]| found.push((digit, events.len()));
+        folders(folder.path(), SENSOR, 2, &mut add).unwrap();
+        let message = folders(folder.path(), SENSOR, 1, &mut add).unwrap_err().to_string();
+        assert!(message.ends_with("it has more than 1 recordings"), "{message}");
+        assert_eq!(found, [(3, 1), (3, 1)]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ const MOST_DIMENSIONS: usize = 64;
 /// Type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Bool,
     Unsigned,
     Signed,
     Real,
@@ -55,9 +56,19 @@ impl Array {
         Flaw { offset: self.offset, reason: format!("array '{}': {reason}", self.name) }
     }
 
-    /// Whether its values are bytes from 0 to 255.
+    /// Whether its values are bytes from 0 to 255. Booleans are not: their 1 is not the 1 of a pixel.
     pub fn is_bytes(&self) -> bool {
         self.kind == Kind::Unsigned && self.width == 1
+    }
+
+    /// Whether its values are true or false.
+    pub fn is_bool(&self) -> bool {
+        self.kind == Kind::Bool
+    }
+
+    /// Whether its values are strings.
+    pub fn is_text(&self) -> bool {
+        self.kind == Kind::Text
     }
 
     /// The bytes of the value at a row-major index, least significant first.
@@ -78,7 +89,8 @@ impl Array {
             (Kind::Real, 2) => half(u16::from_le_bytes([word[0], word[1]])),
             (Kind::Real, 4) => f64::from(f32::from_bits(u64::from_le_bytes(word) as u32)),
             (Kind::Real, _) => f64::from_le_bytes(word),
-            _ => self.whole(index)? as f64,
+            (Kind::Unsigned, _) => u64::from_le_bytes(word) as f64,
+            (Kind::Bool | Kind::Signed | Kind::Text, _) => self.whole(index)? as f64,
         })
     }
 
@@ -95,6 +107,7 @@ impl Array {
         let word = self.value_of_number(index)?;
         let bits = 8 * self.width as u32;
         match self.kind {
+            Kind::Bool => Some(i64::from(word[0] != 0)),
             Kind::Unsigned => i64::try_from(u64::from_le_bytes(word)).ok(),
             Kind::Signed => Some(i64::from_le_bytes(word) << (64 - bits) >> (64 - bits)),
             Kind::Real => {
@@ -124,15 +137,15 @@ impl Array {
         letters.take_while(|&code| code != 0).map(char::from_u32).collect()
     }
 
-    /// All values, if they are bytes.
-    pub fn bytes(&self) -> Option<Vec<u8>> {
+    /// All values, if they are bytes; otherwise the array.
+    pub fn into_bytes(self) -> Result<Vec<u8>, Self> {
         if !self.is_bytes() {
-            return None;
+            return Err(self);
         }
         if !self.column_major {
-            return Some(self.data.clone());
+            return Ok(self.data);
         }
-        Some((0..self.len()).map(|i| self.value(i)[0]).collect())
+        Ok((0..self.len()).map(|i| self.value(i)[0]).collect())
     }
 }
 
@@ -179,7 +192,7 @@ fn parse_type(text: &str) -> Result<(Kind, usize, bool), String> {
     let width: usize = width.parse().map_err(|_| expected())?;
     let (kind, width, widths): (_, _, &[usize]) = match letter {
         "u" => (Kind::Unsigned, width, &[1, 2, 4, 8]),
-        "b" => (Kind::Unsigned, width, &[1]),
+        "b" => (Kind::Bool, width, &[1]),
         "i" => (Kind::Signed, width, &[1, 2, 4, 8]),
         "f" => (Kind::Real, width, &[2, 4, 8]),
         "U" => (Kind::Text, width.checked_mul(4).ok_or_else(expected)?, &[]),
@@ -241,8 +254,32 @@ fn read_header(bytes: &[u8]) -> Result<Header, String> {
     Ok((shape, parse_type(value("descr")?.trim_matches(['\'', '"']))?, column_major, end))
 }
 
-/// The arrays of an `.npz` file whose names `wanted` accepts; the others are not read.
-pub fn read(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Array>, DataError> {
+/// Arrays of one file, and the rest of its budget, for what is made from them.
+#[derive(Debug)]
+pub struct Arrays {
+    list: Vec<Array>,
+    /// Bytes that may still be allocated for the file.
+    pub(crate) budget: Budget,
+}
+
+impl Arrays {
+    /// The array of that name.
+    pub fn find(&self, name: &str) -> Option<&Array> {
+        self.list.iter().find(|array| array.name == name)
+    }
+
+    /// Removes the array of that name.
+    pub fn remove(&mut self, name: &str) -> Option<Array> {
+        let at = self.list.iter().position(|array| array.name == name)?;
+        Some(self.list.remove(at))
+    }
+}
+
+/// The arrays of the `.npz` file of a data set whose names `wanted` accepts; the others are not read.
+pub fn read(dataset: &str, path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Arrays, DataError> {
+    if !path.exists() {
+        return Err(DataError::NoFile { name: dataset.to_owned(), path: path.to_owned() });
+    }
     let file = file::open(path).map_err(DataError::io(path))?;
     let length = file.metadata().map_err(DataError::io(path))?.len();
     if length > budget::LARGEST_FILE {
@@ -256,22 +293,22 @@ pub fn read_from<R: std::io::Read + std::io::Seek>(
     reader: R,
     length: u64,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<Array>, Flaw> {
+) -> Result<Arrays, Flaw> {
     let mut archive = Archive::open(reader)?;
     let mut budget = Budget::of_weights(length as usize);
-    let mut arrays: Vec<Array> = Vec::new();
+    let mut list: Vec<Array> = Vec::new();
     for entry in archive.entries.clone() {
         let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name);
         if !wanted(name) {
             continue;
         }
         let array = parse(name, entry.offset, archive.read(&entry, &mut budget)?)?;
-        if arrays.iter().any(|other| other.name == array.name) {
+        if list.iter().any(|other| other.name == array.name) {
             return Err(array.flaw("it is in the archive twice"));
         }
-        arrays.push(array);
+        list.push(array);
     }
-    Ok(arrays)
+    Ok(Arrays { list, budget })
 }
 
 /// An array to be written: its name, a NumPy type such as `|u1`, its shape and the bytes of its values.
@@ -328,11 +365,13 @@ mod tests {
         let whole = |kind: &str, data: &[u8]| array(kind, &[1], data).unwrap().whole(0);
         assert_eq!(whole("|u1", &[200]), Some(200));
         assert_eq!(whole("|i1", &[200]), Some(-56));
-        assert_eq!(whole("|b1", &[1]), Some(1));
+        assert_eq!((whole("|b1", &[1]), whole("|b1", &[0]), whole("|b1", &[7])), (Some(1), Some(0), Some(1)));
+        assert!(array("|b1", &[1], &[1]).unwrap().is_bool() && !array("|b1", &[1], &[1]).unwrap().is_bytes());
         assert_eq!(whole("<i2", &[0xfe, 0xff]), Some(-2));
         assert_eq!(whole(">i4", &[0, 0, 1, 0]), Some(256));
         assert_eq!(whole("<i8", &(-5i64).to_le_bytes()), Some(-5));
         assert_eq!(whole("<u8", &u64::MAX.to_le_bytes()), None);
+        assert_eq!(array("<u8", &[1], &u64::MAX.to_le_bytes()).unwrap().real(0), Some(2f64.powi(64)));
         assert_eq!(whole("<f8", &3.0f64.to_le_bytes()), Some(3));
         assert_eq!(whole("<f8", &3.5f64.to_le_bytes()), None);
         assert_eq!(array("<f4", &[1], &0.5f32.to_le_bytes()).unwrap().real(0), Some(0.5));
@@ -357,7 +396,7 @@ mod tests {
     fn columns_first_and_texts() {
         let mut turned = array("|u1", &[2, 3], &[0, 3, 1, 4, 2, 5]).unwrap();
         turned.column_major = true;
-        assert_eq!(turned.bytes().unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(turned.into_bytes().unwrap(), [0, 1, 2, 3, 4, 5]);
         let (kind, data) = texts(&["wine".to_owned(), "é".to_owned()]);
         let words = array(&kind, &[2], &data).unwrap();
         assert_eq!((words.text(0).as_deref(), words.text(1).as_deref()), (Some("wine"), Some("é")));

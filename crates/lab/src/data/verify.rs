@@ -15,7 +15,7 @@ pub fn digest(split: &Split) -> String {
     let mut hash = Sha256::new();
     hash.update(&split.labels);
     split.content.hash(&mut hash);
-    hexadecimal(&hash.finalize())
+    hexadecimal(hash)
 }
 
 /// SHA-256 of a file in hexadecimal.
@@ -25,14 +25,15 @@ pub fn file_digest(path: &Path) -> Result<String, DataError> {
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer).map_err(DataError::io(path))? {
-            0 => return Ok(hexadecimal(&hash.finalize())),
+            0 => return Ok(hexadecimal(hash)),
             n => hash.update(&buffer[..n]),
         }
     }
 }
 
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
+/// A finished hash as text.
+pub(crate) fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes every byte");
         text
     })

@@ -3,7 +3,8 @@
 
 use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
-use crate::run::{TrainedRun, Weights};
+use crate::memory;
+use crate::run::{RunError, TrainedRun, Weights};
 use leaklab_engine::{Architecture, Leak, LeakError, Network, Tau};
 use leaklab_record::{RecordError, RunFolder, atomic, file};
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,7 @@ impl Model {
         let config: Config = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         let architecture = Architecture::parse(&config.network).map_err(|e| malformed(e.to_string()))?;
         let leak = config.leak().map_err(|e| malformed(e.to_string()))?;
+        memory::check_network(&architecture).map_err(RunError::from)?;
         let mut network =
             Network::new(architecture, leak, config.v_th).map_err(|e| malformed(e.to_string()))?;
         let path = folder.join(WEIGHTS);

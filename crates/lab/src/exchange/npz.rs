@@ -43,8 +43,9 @@ pub fn parse(bytes: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Vec<NamedArr
         if !wanted(name) {
             continue;
         }
-        // The converted values; `Archive::read` takes what it needs itself.
-        budget.take(entry.size()).map_err(|exceeded| format!("entry '{name}': {exceeded}"))?;
+        // The converted values, which take twice the memory of float16; `Archive::read` takes what it needs
+        // itself.
+        budget.take(2 * entry.size()).map_err(|exceeded| format!("entry '{name}': {exceeded}"))?;
         let data = archive.read(&entry, &mut budget).map_err(reason)?;
         let array = npy::parse(name, entry.offset, data).map_err(reason)?;
         let floats = array.floats().ok_or_else(|| reason(array.flaw("float32 ('<f4') is expected")))?;

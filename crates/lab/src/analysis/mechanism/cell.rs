@@ -2,7 +2,7 @@
 
 use super::subject::Subject;
 use leaklab_engine::noise::Colour;
-use leaklab_engine::{LayerKind, Leak};
+use leaklab_engine::{LayerKind, Leak, Network};
 use leaklab_record::{Bits, Readout, Stimulus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -94,6 +94,18 @@ impl Outcome {
 }
 
 impl Cell {
+    /// Whether every readout has one bit for each image, and the counts are possible: tables rely on both.
+    pub(super) fn fits(&self, network: &Network, readouts: &[Readout], images: usize, steps: u64) -> bool {
+        let measured = |readout: &Readout| {
+            self.correct.get(&readout.to_string()).is_some_and(|correct| correct.len() == images)
+        };
+        let times = |per_step: u64| per_step.saturating_mul(steps).saturating_mul(images as u64);
+        let hidden = network.architecture.hidden().iter().filter(|layer| layer.kind != LayerKind::Pool);
+        let neurons = hidden.map(|layer| layer.output.neurons() as u64).sum();
+        let operations = network.architecture.layers().iter().map(|layer| layer.dense_operations()).sum();
+        readouts.iter().all(measured) && self.spikes <= times(neurons) && self.synops <= times(operations)
+    }
+
     /// Which images a readout classified correctly.
     ///
     /// # Panics

@@ -15,7 +15,7 @@ use crate::data::present::Scratch;
 use crate::evaluate::EVALUATION_EPOCH;
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::philox::{Purpose, Stream};
-use leaklab_engine::{Input, LayerKind, Spikes, Tau};
+use leaklab_engine::{Input, Layer, LayerKind, Spikes, Tau};
 use leaklab_record::Rows;
 use leaklab_record::tables::ResponseRow;
 use std::f64::consts::TAU as TURN;
@@ -101,7 +101,15 @@ fn counts(
     let what = format!("response to {cycles} cycles");
     let file = format!("response_{hidden}_{cycles}.json");
     let depends = format!("{DEPTH} {images} {hidden} {cycles} {}", subject.part_digest());
-    let (sums, stored) = subject.load_or_make(&file, &depends, || {
+    let fits = |sums: &Vec<Vec<u64>>| {
+        let hidden = subject.network.architecture.hidden();
+        let within = |(steps, layer): (&Vec<u64>, &Layer)| {
+            let most = (layer.output.neurons() * images) as u64;
+            steps.len() as u64 == subject.steps() && steps.iter().all(|&spikes| spikes <= most)
+        };
+        sums.len() == hidden.len() && sums.iter().zip(hidden).all(within)
+    };
+    let (sums, stored) = subject.load_or_make(&file, &depends, fits, || {
         let mut sums = vec![vec![0; subject.steps() as usize]; layers];
         subject.run(
             &everywhere(hidden),

@@ -183,23 +183,26 @@ impl Subject {
         Ok(Some((folder.join(file), store::hexadecimal(hash))))
     }
 
-    /// Returns what is stored in a file, or makes and stores it, with a fingerprint of the network and of
-    /// `depends`; and whether it was stored already.
+    /// Returns what is stored in a file, if it fits, or makes and stores it, with a fingerprint of the network
+    /// and of `depends`; and whether it was stored already.
     pub(super) fn load_or_make<T: Serialize + DeserializeOwned>(
         &self,
         file: &str,
         depends: &str,
+        fits: impl FnOnce(&T) -> bool,
         make: impl FnOnce() -> Result<T, AnalysisError>,
     ) -> Result<(T, bool), AnalysisError> {
         let mut hash = self.fingerprint.clone();
         hash.update(depends);
         let place = self.work.folder.as_ref().map(|folder| (folder.join(file), store::hexadecimal(hash)));
-        load_or_make(place, make)
+        load_or_make(place, fits, make)
     }
 
     /// Returns the stored run, or makes and stores it. Progress counts its images in both cases.
     pub fn cell(&self, key: &CellKey, progress: &mut Progress) -> Result<Cell, AnalysisError> {
-        let (cell, stored) = load_or_make(self.place(key)?, || self.measure(key, progress))?;
+        let fits =
+            |cell: &Cell| cell.fits(&self.network, &self.readouts, self.images(key.part).len(), self.steps());
+        let (cell, stored) = load_or_make(self.place(key)?, fits, || self.measure(key, progress))?;
         if stored {
             progress.advance(&key.shown.to_string(), self.images(key.part).len() as u64)?;
         }
@@ -302,13 +305,14 @@ pub fn everywhere(tau: Tau) -> Leak {
     Leak::split(tau, Tau::INFINITE)
 }
 
-/// Returns what is stored at a place, or makes and stores it; and whether it was stored already.
+/// Returns what is stored at a place, if it fits, or makes and stores it; and whether it was stored already.
 fn load_or_make<T: Serialize + DeserializeOwned>(
     place: Option<(PathBuf, String)>,
+    fits: impl FnOnce(&T) -> bool,
     make: impl FnOnce() -> Result<T, AnalysisError>,
 ) -> Result<(T, bool), AnalysisError> {
     if let Some((path, fingerprint)) = &place
-        && let Some(stored) = store::read(path, FORMAT, fingerprint)
+        && let Some(stored) = store::read(path, FORMAT, fingerprint).filter(fits)
     {
         return Ok((stored, true));
     }
