@@ -102,6 +102,31 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
+fn a_study_with_one_condition_is_warned_about() {
+    let (folder, file) = small();
+    let warning = "warning: this study has one condition, so nothing can be compared; add another, such as --tau \
+                   30,inf";
+    for (tau, warned) in [("30", true), ("30,inf", false)] {
+        let done = leaklab(&["study", &file, "--dry-run", "--tau", tau]).current_dir(folder.path()).output();
+        let message = text(&done.unwrap().stderr);
+        assert_eq!(message.contains(warning), warned, "{tau}: {message}");
+    }
+}
+
+/// Without a name and a folder, the status is that of the study in the default folder, whatever its settings.
+#[test]
+fn the_status_of_the_default_folder_is_read_as_it_is() {
+    let (folder, _) = small();
+    let out = folder.path().join("leaklab-study/digits");
+    fs::create_dir_all(&out).unwrap();
+    fs::write(out.join("study.toml"), format!("format = 1\n{SMALL}")).unwrap();
+    let done = leaklab(&["study", "--status"]).current_dir(folder.path()).output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let status = text(&done.stdout);
+    assert!(status.starts_with("Study small in leaklab-study/digits: 4 missing of 4 runs\n"), "{status}");
+}
+
+#[test]
 fn a_program_gets_one_object() {
     let (folder, file) = small();
     let out = folder.path().join("out");
