@@ -87,7 +87,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         return Err(usage(format!("{}: {reason}", out.display())));
     }
     let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)).map_err(usage)?;
-    let out = arguments.out.clone().unwrap_or_else(|| default_folder(&config.name));
+    let out = arguments.folder().unwrap_or_else(|| default_folder(&config.name));
     let folder = StudyFolder::at(&out);
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = arguments.threads.unwrap_or_else(all);
@@ -232,12 +232,17 @@ impl Arguments {
     /// The study file or the name of a built-in study.
     fn study(&self) -> String {
         let existing = || {
-            // `--status` reports on the study in the default folder as it was started, with any settings.
-            let default = || self.status.then(|| default_folder(DEFAULT));
-            let file = StudyFolder::at(self.out.clone().or_else(default)?).study_toml();
+            let file = StudyFolder::at(self.folder()?).study_toml();
             file.is_file().then(|| file.to_string_lossy().into_owned())
         };
         self.study.clone().or_else(existing).unwrap_or_else(|| DEFAULT.to_owned())
+    }
+
+    /// The folder that is given. `--status` alone reads the study in the default folder as it was started.
+    fn folder(&self) -> Option<PathBuf> {
+        let default = || Some(default_folder(DEFAULT)).filter(|folder| StudyFolder::at(folder).exists());
+        let of_status = || if self.status && self.study.is_none() { default() } else { None };
+        self.out.clone().or_else(of_status)
     }
 
     fn options(&self) -> Options {

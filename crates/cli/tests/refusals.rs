@@ -24,6 +24,7 @@ fn every_subcommand_says_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::create_dir(here.join("empty")).unwrap();
+    fs::create_dir_all(here.join("one/empty")).unwrap();
     fs::write(here.join("unclosed.toml"), "tau = [30\n").unwrap();
     fs::write(here.join("negative.toml"), "dataset = \"digits\"\ntau = -3\n").unwrap();
     fs::write(here.join("no-dataset.toml"), "tau = [30, inf]\n").unwrap();
@@ -66,7 +67,7 @@ fn every_subcommand_says_what_is_wrong() {
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
         ("train --dataset empty --tau 30", 2, "choose image-folder, npz or events, and give its place with"),
         (
-            "train --dataset image-folder --data-dir . --tau 30 --set network=3x32x32-4FC-2o",
+            "train --dataset image-folder --data-dir one --tau 30 --set network=3x32x32-4FC-2o",
             1,
             "it has one class folder, empty; 2 to 256 are needed",
         ),
@@ -144,7 +145,7 @@ fn a_network_states_what_its_columns_count() {
         Command::new(env!("CARGO_BIN_EXE_leaklab")).args(["network", "8x8-4C3-2P-10o"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        text.contains(" synapses ") && text.contains("reaches, away from the borders; pools have none"),
+        text.contains(" synapses ") && text.contains("reaches, away from the borders; a pool has none"),
         "{text}"
     );
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
