@@ -113,8 +113,8 @@ fn print_table(network: &Architecture) {
         ""
     );
     println!(
-        "\nSynapses are those that one input spike of the layer reaches, away from the borders; a pool has none, \
-         since\nit counts spikes without weights. Multiply-adds are those of one time step if every input were \
-         non-zero,\nexact at the borders."
+        "\nSynapses are those that one input spike of the layer reaches, away from the borders; a pool has \
+         none, since\nit counts spikes without weights. Multiply-adds are those of one time step if every \
+         input were non-zero,\nexact at the borders."
     );
 }

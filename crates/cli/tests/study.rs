@@ -104,8 +104,8 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
 #[test]
 fn a_study_with_one_condition_is_warned_about() {
     let (folder, file) = small();
-    let warning = "warning: this study has one condition, so nothing can be compared; add another, such as --tau \
-                   30,inf";
+    let warning = "warning: this study has one condition, so nothing can be compared; add another, such as \
+                   --tau 30,inf";
     for (tau, warned) in [("30", true), ("30,inf", false)] {
         let done = leaklab(&["study", &file, "--dry-run", "--tau", tau]).current_dir(folder.path()).output();
         let message = text(&done.unwrap().stderr);

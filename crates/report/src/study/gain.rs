@@ -1,5 +1,6 @@
-//! The first figure: the gain in accuracy under each noise, compared with the baseline. It is about leak, so
-//! conditions that differ from the baseline in other settings as well are omitted, and its caption names them.
+//! The first figure: the gain in accuracy under each noise, compared with the baseline. It is about leak:
+//! conditions that differ from the baseline in other settings as well are omitted, and the caption names
+//! them.
 
 use super::chart::{self, hint, number_with};
 use super::condition::Condition;
@@ -157,8 +158,8 @@ fn caption(baseline: &Condition, smallest: Option<f64>, others: &[&Condition]) -
         )
     }));
     Html::fill(
-        "<p>Mean accuracy over severities 1 to 8, minus that of {} with the same seed. A condition to the right \
-         of the line is more robust. Bars are 95&nbsp;% intervals, here and in every figure.{}</p>{}",
+        "<p>Mean accuracy over severities 1 to 8, minus that of {} with the same seed. A condition to the \
+         right of the line is more robust. Bars are 95&nbsp;% intervals, here and in every figure.{}</p>{}",
         &[&baseline.title(), &band, &omitted],
     )
 }
