@@ -3,7 +3,7 @@
 use crate::images::Images;
 use crate::interrupt::Interrupt;
 use crate::{Outcome, flags, usage};
-use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_engine::noise::{HIGHEST_SEVERITY, NoiseError};
 use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
 use leaklab_lab::run::Weights;
@@ -21,9 +21,12 @@ use std::sync::Arc;
 pub struct Arguments {
     /// Folder of a study.
     study: PathBuf,
-    /// The noise to be robust against, such as gaussian/pixel.
+    /// The noise to be robust against, such as gaussian/pixel, or gaussian with --scenario pixel.
     #[arg(long, value_name = "NOISE")]
     noise: String,
+    /// Where the noise acts: on the `pixel` before encoding, or in the `channel` after encoding.
+    #[arg(long)]
+    scenario: Option<String>,
     /// Its severity, 1 to 8; if not given, the one at which the network without leak has lost half of its
     /// excess over chance.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -48,8 +51,7 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
-    let noise: NoiseKey =
-        arguments.noise.parse().map_err(|e| usage(format!("--noise {}: {e}", arguments.noise)))?;
+    let noise = noise(&arguments.noise, arguments.scenario.as_deref())?;
     let severity = arguments.severity.as_deref().map(severity).transpose()?;
     let budget = arguments.synops_budget.as_deref().map(budget).transpose()?;
     if !StudyFolder::at(&arguments.study).exists() {
@@ -88,6 +90,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         println!("{}", text(&advice))
     }
     Ok(())
+}
+
+/// A noise and its scenario, which are given together or separately.
+fn noise(name: &str, scenario: Option<&str>) -> Result<NoiseKey, Box<dyn std::error::Error>> {
+    let key = match scenario {
+        Some(scenario) if !name.contains('/') => format!("{name}/{scenario}"),
+        Some(scenario) if !name.ends_with(&format!("/{scenario}")) => {
+            return Err(usage(NoiseError::TwoScenarios(name.to_owned(), scenario.to_owned())));
+        }
+        Some(_) | None => name.to_owned(),
+    };
+    key.parse().map_err(|e| usage(format!("--noise {key}: {e}")))
 }
 
 fn severity(text: &str) -> Result<usize, Box<dyn std::error::Error>> {

@@ -2,7 +2,7 @@
 
 use crate::images::Images;
 use crate::interrupt::Interrupt;
-use crate::{Outcome, flags};
+use crate::{Outcome, flags, folder};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::mechanism::sentences;
@@ -11,7 +11,7 @@ use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::study::{Members, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::WhyRow;
-use leaklab_record::{Cell, NoiseKey, Rows, RunFolder, StudyFolder, Table};
+use leaklab_record::{Cell, Column, NoiseKey, Rows, RunFolder, StudyFolder, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ const SHOWN_ROWS: usize = 60;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Folder of a trained run, or, for `mechanism`, of a study.
+    /// Folder of a trained run, or, for `mechanism` and `compare`, of a study.
     #[arg(required = true)]
     run: Option<PathBuf>,
     /// robustness, generalisation, activity, energy, spectrum, example, or all; or mechanism: where
-    /// robustness comes from.
+    /// robustness comes from; or, for a study, compare.
     #[arg(required = true)]
     analysis: Vec<String>,
     /// Use this many of the run's test images, class-balanced; if there are fewer, all of them.
@@ -85,7 +85,28 @@ struct CompareArguments {
 pub fn run(arguments: Arguments) -> Outcome {
     match (arguments.command, arguments.run) {
         (Some(Command::Compare(arguments)), _) => run_compare(arguments),
+        (None, Some(run)) if arguments.analysis == ["compare"] => {
+            let of_runs = [
+                ("--images", arguments.images.is_some()),
+                ("--noise", !arguments.noise.is_empty()),
+                ("--best", arguments.best),
+                ("--tau", !arguments.leak.change().map_err(crate::usage)?.is_empty()),
+            ];
+            if let Some((flag, _)) = of_runs.iter().find(|(_, given)| *given) {
+                let reason =
+                    "compare reads the tables of analysed runs; give this flag when a run is analysed";
+                return Err(crate::usage(format!("{flag}: {reason}")));
+            }
+            let (runs, json) = (vec![run], arguments.json);
+            run_compare(CompareArguments { runs, out: None, baseline: None, json })
+        }
         (None, Some(run)) => {
+            if let Some(name) = run.to_str().filter(|name| is_analysis(name) && !run.exists()) {
+                let folder = arguments.analysis.join(" ");
+                return Err(crate::usage(format!(
+                    "{name} is an analysis, but the folder comes first: leaklab analyse {folder} {name}"
+                )));
+            }
             let mut analyses = Vec::new();
             let mut why = false;
             for name in &arguments.analysis {
@@ -107,7 +128,7 @@ pub fn run(arguments: Arguments) -> Outcome {
             let is_study = !RunFolder::at(&run).exists() && StudyFolder::at(&run).exists();
             if is_study && !analyses.is_empty() {
                 let only =
-                    "a study as a whole has the analysis mechanism only; give the folder of one of its runs";
+                    "a study as a whole has mechanism and compare only; give the folder of one of its runs";
                 return Err(crate::usage(format!("{}: {only}", run.display())));
             }
             if why && !arguments.leak.change().map_err(crate::usage)?.is_empty() {
@@ -119,6 +140,7 @@ pub fn run(arguments: Arguments) -> Outcome {
             let folder = if is_study {
                 study.compare()
             } else {
+                folder::check_run(&run)?;
                 let mut opened = TrainedRun::open(&run, options.weights)?;
                 if let Some(notice) = &opened.notice {
                     eprintln!("warning: {notice}");
@@ -158,6 +180,11 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
         (None, None) => Err(crate::usage("give a run folder and an analysis")),
     }
+}
+
+/// Whether a word names an analysis.
+fn is_analysis(word: &str) -> bool {
+    ["all", "mechanism"].contains(&word) || word.parse::<Analysis>().is_ok()
 }
 
 /// The noises that `--noise` names.
@@ -224,8 +251,7 @@ fn text(table: &Table) -> String {
     } else if table.rows.len() > SHOWN_ROWS {
         out.push_str(&format!("  {} rows in {}.csv\n", table.rows.len(), table.name));
     } else {
-        let mut lines: Vec<Vec<String>> =
-            vec![columns.iter().map(|&i| table.columns[i].name.clone()).collect()];
+        let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|&i| heading(&table.columns[i])).collect()];
         lines.extend(table.rows.iter().map(|row| columns.iter().map(|&i| cell(&row[i])).collect()));
         let widths: Vec<usize> = (0..columns.len())
             .map(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0))
@@ -240,6 +266,14 @@ fn text(table: &Table) -> String {
         out.push_str(&format!("  {note}\n"));
     }
     out
+}
+
+/// The name of a column and its unit.
+fn heading(column: &Column) -> String {
+    match column.unit.as_str() {
+        "" => column.name.clone(),
+        unit => format!("{} ({unit})", column.name),
+    }
 }
 
 fn number(x: f64) -> String {

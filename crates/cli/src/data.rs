@@ -167,7 +167,7 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
             0 => ("any".to_owned(), "any".to_owned()),
             _ => (info.class_names.len().to_string(), format!("{} + {}", info.train, info.test)),
         };
-        let fetch = if bytes > 0 { format!("{} MB", bytes.div_ceil(1_000_000)) } else { "-".to_owned() };
+        let fetch = if bytes > 0 { format!("{} MB", (bytes + 500_000) / 1_000_000) } else { "-".to_owned() };
         println!(
             "{:13}  {size:7}  {classes:7}  {images:14}  {fetch:8}  {:24}  {place}",
             info.name, info.licence

@@ -1,7 +1,7 @@
 //! `leaklab evaluate`.
 
 use crate::images::Images;
-use crate::{Outcome, flags, usage};
+use crate::{Outcome, flags, folder, usage};
 use leaklab_engine::{Isa, Network, Packed};
 use leaklab_lab::evaluate::{Evaluation, evaluate, presentation};
 use leaklab_lab::exchange::quantise::{self, WeightBits};
@@ -47,6 +47,7 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
     let weights = if arguments.best { Weights::Best } else { Weights::Last };
+    folder::check_run(&arguments.run)?;
     let mut run = TrainedRun::open(&arguments.run, weights)?;
     if let Some(notice) = &run.notice {
         eprintln!("warning: {notice}");

@@ -14,6 +14,7 @@ mod data;
 mod evaluate;
 mod export;
 mod flags;
+mod folder;
 mod images;
 mod import;
 mod interrupt;

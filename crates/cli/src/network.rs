@@ -77,7 +77,7 @@ fn print_table(network: &Architecture) {
     let shape = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
     println!(
         "{:<8}{:<8}{:>14}{:>10}{:>12}{:>10}{:>22}",
-        "layer", "kind", "shape", "neurons", "weights", "fan-out", "dense multiply-adds"
+        "layer", "kind", "shape", "neurons", "weights", "synapses", "dense multiply-adds"
     );
     let input = network.input();
     println!(
@@ -113,6 +113,8 @@ fn print_table(network: &Architecture) {
         ""
     );
     println!(
-        "\nMultiply-adds are those of one time step if every input were non-zero, exact at the borders."
+        "\nSynapses are those that one input spike of the layer reaches, away from the borders; a pool has \
+         none, since\nit counts spikes without weights. Multiply-adds are those of one time step if every \
+         input were non-zero,\nexact at the borders."
     );
 }

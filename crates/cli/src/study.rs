@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Seconds between two reloads of a watched page, and between two writes of it.
 const REFRESH_SECONDS: u32 = 5;
+/// The study if none is given.
+const DEFAULT: &str = "digits";
 
 /// Train every condition and seed, measure, compare, and write the page that answers the question.
 #[derive(clap::Args)]
@@ -85,8 +87,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         return Err(usage(format!("{}: {reason}", out.display())));
     }
     let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)).map_err(usage)?;
-    let name = config.name.replace(['/', '\\'], "-");
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("leaklab-study").join(name));
+    let out = arguments.folder().unwrap_or_else(|| default_folder(&config.name));
     let folder = StudyFolder::at(&out);
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = arguments.threads.unwrap_or_else(all);
@@ -98,6 +99,12 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     if arguments.compare {
         return array::compare(&arguments, &config, &folder, threads);
+    }
+    if config.conditions.iter().filter(|condition| !condition.run.probe).count() == 1 {
+        eprintln!(
+            "warning: this study has one condition, so nothing can be compared; add another, such as --tau \
+             30,inf"
+        );
     }
     let plan = Plan::make(&config, &folder, threads).map_err(refused)?;
     if arguments.slurm.slurm || arguments.slurm.slurm_script {
@@ -225,16 +232,28 @@ impl Arguments {
     /// The study file or the name of a built-in study.
     fn study(&self) -> String {
         let existing = || {
-            let file = StudyFolder::at(self.out.as_ref()?).study_toml();
+            let file = StudyFolder::at(self.folder()?).study_toml();
             file.is_file().then(|| file.to_string_lossy().into_owned())
         };
-        self.study.clone().or_else(existing).unwrap_or_else(|| "digits".to_owned())
+        self.study.clone().or_else(existing).unwrap_or_else(|| DEFAULT.to_owned())
+    }
+
+    /// The folder that is given. `--status` alone reads the study in the default folder as it was started.
+    fn folder(&self) -> Option<PathBuf> {
+        let default = || Some(default_folder(DEFAULT)).filter(|folder| StudyFolder::at(folder).exists());
+        let of_status = || if self.status && self.study.is_none() { default() } else { None };
+        self.out.clone().or_else(of_status)
     }
 
     fn options(&self) -> Options {
         let isa = self.isa.unwrap_or_else(Isa::best);
         Options { command: command(self), checkpoint_minutes: self.checkpoint_minutes, isa }
     }
+}
+
+/// The folder of a study if `--out` is not given.
+fn default_folder(name: &str) -> PathBuf {
+    PathBuf::from("leaklab-study").join(name.replace(['/', '\\'], "-"))
 }
 
 /// The flags that are settings.

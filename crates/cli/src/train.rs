@@ -4,7 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::{Progress, Style};
 use crate::{Outcome, STOPPED, exit_code, flags, usage};
 use leaklab_engine::{Isa, Place, Tau};
-use leaklab_lab::config::{RunConfig, Settings, tested_on};
+use leaklab_lab::config::{ConfigError, RunConfig, Settings, tested_on};
 use leaklab_lab::train::{self, Control, Launch, Options, Ranks, Summary};
 use leaklab_record::Machine;
 use leaklab_record::text::counted;
@@ -130,9 +130,9 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     let summary = match &arguments.resume {
         Some(run) => train::resume(run, &options, &mut report)?,
         None => {
-            let config = config(arguments).map_err(usage)?;
+            let config = config(arguments).map_err(refused)?;
             let name =
-                || format!("runs/{}_{}", config.dataset.replace(['/', '\\'], "-"), config.folder_name());
+                || format!("runs/{}_{}", config.dataset.replace(['/', '\\', ':'], "-"), config.folder_name());
             let out = arguments.out.clone().unwrap_or_else(|| name().into());
             train::train(&config, &out, &options, &mut report)?
         }
@@ -140,8 +140,18 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     conclude(&summary, style, options.isa)
 }
 
+/// An error in the settings. This subcommand has its own flag for the data set.
+fn refused(error: ConfigError) -> Box<dyn std::error::Error> {
+    match error {
+        ConfigError::Missing { key: "dataset", .. } => usage(
+            "dataset is missing: add --dataset digits, or set it in the file; `leaklab data list` shows all",
+        ),
+        error => usage(error),
+    }
+}
+
 /// The settings given by the arguments.
-fn config(arguments: &Arguments) -> Result<RunConfig, leaklab_lab::config::ConfigError> {
+fn config(arguments: &Arguments) -> Result<RunConfig, ConfigError> {
     let mut settings = arguments.file.as_deref().map_or_else(|| Ok(Settings::default()), Settings::open)?;
     for assignment in &arguments.settings {
         settings.assign(assignment)?;

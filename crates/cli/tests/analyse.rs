@@ -35,6 +35,9 @@ fn analyses_and_compares_runs() {
         let printed = done(here, &["analyse", &out, "all"]);
         assert!(printed.contains("Accuracy against severity of noise (robustness)"), "{printed}");
         assert!(printed.trim_end().ends_with("analysis"), "{printed}");
+        for heading in [" energy_per_operation (pJ) ", " spiking (J) ", " dense (J)"] {
+            assert!(printed.contains(heading), "{printed}");
+        }
     }
     let run = "study/runs/tau-30_seed-1";
     let json: serde_json::Value =
@@ -50,6 +53,7 @@ fn analyses_and_compares_runs() {
     let printed = done(here, &["analyse", "compare", "study"]);
     assert!(printed.contains("not enough evidence"), "{printed}");
     assert!(here.join("study/compare/claims.json").is_file());
+    assert_eq!(printed, done(here, &["analyse", "study", "compare"]), "the folder may come first");
     let again =
         done(here, &["analyse", "compare", run, "study/runs/tau-inf_seed-1", "--out", "other", "--json"]);
     assert!(serde_json::from_str::<serde_json::Value>(&again).is_ok());

@@ -24,6 +24,15 @@ fn lists_every_data_set_and_how_to_get_it() {
     assert!(shown.contains("leaklab data fetch cifar10") && shown.contains("in the program"), "{shown}");
     assert!(shown.contains("CC BY 4.0") && shown.contains(&folder.path().display().to_string()), "{shown}");
 
+    // The sizes are those of the document.
+    let document = include_str!("../../../docs/data.md");
+    for name in ["cifar10", "svhn", "mnist", "fashion-mnist"] {
+        let listed = shown.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
+        let row = document.lines().find(|line| line.starts_with(&format!("| `{name}` "))).unwrap();
+        let size = row.rsplit_once(", ").unwrap().1.trim_end_matches(" |");
+        assert!(listed.contains(&format!("  {size} ")), "{listed}: {row}");
+    }
+
     std::fs::create_dir(folder.path().join("cifar-10-batches-bin")).unwrap();
     let output = leaklab(&["list", "--json"], folder.path());
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

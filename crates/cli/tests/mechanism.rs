@@ -73,6 +73,8 @@ fn a_study_asks_why_and_gives_advice() {
 
     let advice =
         json(&mut leaklab(&["advise", path, "--noise", "gaussian/pixel", "--severity", "3", "--json"]));
+    let apart = ["advise", path, "--noise", "gaussian", "--scenario", "pixel", "--severity", "3", "--json"];
+    assert_eq!(advice, json(&mut leaklab(&apart)), "the scenario may be given separately");
     assert_eq!((&advice["stimulus"], &advice["seeds"]), (&"gaussian/pixel/3".into(), &2.into()));
     let synops = advice["synops"].as_f64().unwrap();
     let words = succeed(&mut leaklab(&["advise", path, "--noise", "gaussian/pixel"])).stdout;
@@ -87,7 +89,11 @@ fn a_study_asks_why_and_gives_advice() {
     fail(&mut leaklab(&["advise", path, "--noise", "gauss"]), 2, &["--noise gauss", "gaussian/pixel"]);
     let severity = ["advise", path, "--noise", "gaussian/pixel", "--severity", "9"];
     fail(&mut leaklab(&severity), 2, &["--severity 9", "1 to 8"]);
-    fail(&mut leaklab(&["analyse", path, "robustness"]), 2, &["mechanism only", "one of its runs"]);
+    fail(
+        &mut leaklab(&["analyse", path, "robustness"]),
+        2,
+        &["mechanism and compare only", "one of its runs"],
+    );
     let leak = ["analyse", path, "mechanism", "--tau", "5"];
     fail(&mut leaklab(&leak), 2, &["omit --tau"]);
 }

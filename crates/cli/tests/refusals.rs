@@ -24,11 +24,17 @@ fn every_subcommand_says_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     fs::create_dir(here.join("empty")).unwrap();
+    fs::create_dir_all(here.join("one/empty")).unwrap();
     fs::write(here.join("unclosed.toml"), "tau = [30\n").unwrap();
     fs::write(here.join("negative.toml"), "dataset = \"digits\"\ntau = -3\n").unwrap();
     fs::write(here.join("no-dataset.toml"), "tau = [30, inf]\n").unwrap();
     fs::write(here.join("bytes.toml"), [0xff, 0xfe]).unwrap();
     fs::write(here.join("random.nir"), [7; 1000]).unwrap();
+    for file in ["study/study.toml", "model/model.safetensors", "model/config.json"] {
+        let path = here.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
     for (line, code, words) in [
         ("study nosuch", 2, "no study is called `nosuch`; there are digits, "),
         ("study unclosed.toml", 2, "unclosed.toml, line 1: "),
@@ -52,15 +58,16 @@ fn every_subcommand_says_what_is_wrong() {
         ("study digits --time 90", 2, "--slurm"),
         ("study cifar10 --dry-run", 1, "run `leaklab data fetch cifar10`, or name the folder"),
         ("report empty", 1, "neither a study nor a run"),
-        ("report nowhere", 1, "nowhere: neither a study nor a run"),
-        ("train", 2, "dataset is missing: set it in the file, or with --set dataset=digits"),
+        ("report nowhere", 1, "nowhere: there is no such folder"),
+        ("train", 2, "dataset is missing: add --dataset digits, or set it in the file"),
+        ("train --dataset digits --tau 30 --set tua=3", 2, "unknown key `tua`; did you mean `tau`?"),
         ("study no-dataset.toml", 2, "dataset is missing: set it in the file, or with --set dataset=digits"),
         ("train --dataset digits --layer-tau conv1", 2, "conv1=5"),
         ("evaluate empty --noise gaussian/pixel --severity 3", 1, "not a run folder"),
         ("train --dataset nosuch --tau 30", 2, "'nosuch' is not one of digits, "),
         ("train --dataset empty --tau 30", 2, "choose image-folder, npz or events, and give its place with"),
         (
-            "train --dataset image-folder --data-dir . --tau 30 --set network=3x32x32-4FC-2o",
+            "train --dataset image-folder --data-dir one --tau 30 --set network=3x32x32-4FC-2o",
             1,
             "it has one class folder, empty; 2 to 256 are needed",
         ),
@@ -74,6 +81,26 @@ fn every_subcommand_says_what_is_wrong() {
         ("train --resume empty", 1, "not a run folder"),
         ("evaluate empty", 1, "not a run folder"),
         ("evaluate empty --severity 3", 2, "--noise"),
+        (
+            "evaluate study",
+            2,
+            "study: this is a study; give the folder of one of its runs, which are in study",
+        ),
+        (
+            "evaluate model",
+            2,
+            "model: this is an exported model, not a run: it does not name its test images",
+        ),
+        ("analyse model all", 2, "model: this is an exported model, not a run"),
+        ("analyse all empty", 2, "all is an analysis, but the folder comes first: leaklab analyse empty all"),
+        ("analyse study compare --images 5", 2, "--images: compare reads the tables of analysed runs"),
+        ("advise empty --noise gaussian --scenario pixel", 1, "empty: not the folder of a study"),
+        (
+            "advise empty --noise gaussian/pixel --scenario channel",
+            2,
+            "noise 'gaussian/pixel' and scenario 'channel' contradict each other",
+        ),
+        ("advise empty --noise jitter --scenario pixel", 2, "--noise jitter/pixel: "),
         ("analyse empty all", 1, "not a run folder"),
         ("analyse empty colour", 2, "'colour' is not one of robustness"),
         ("analyse compare empty", 1, "not a run folder: it has no run.toml"),
@@ -110,6 +137,18 @@ fn every_subcommand_says_what_is_wrong() {
         assert!(!message.contains("panicked"), "{line}: {message}");
     }
     assert!(!here.join("leaklab-study").exists() && !here.join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_network_states_what_its_columns_count() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_leaklab")).args(["network", "8x8-4C3-2P-10o"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains(" synapses ") && text.contains("reaches, away from the borders; a pool has none"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
 }
 
 #[test]

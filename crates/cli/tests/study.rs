@@ -102,6 +102,33 @@ fn the_plan_comes_first_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
+fn a_study_with_one_condition_is_warned_about() {
+    let (folder, file) = small();
+    let warning = "warning: this study has one condition, so nothing can be compared; add another, such as \
+                   --tau 30,inf";
+    for (tau, warned) in [("30", true), ("30,inf", false)] {
+        let done = leaklab(&["study", &file, "--dry-run", "--tau", tau]).current_dir(folder.path()).output();
+        let message = text(&done.unwrap().stderr);
+        assert_eq!(message.contains(warning), warned, "{tau}: {message}");
+    }
+}
+
+/// Without a name and a folder, the status is that of the study in the default folder, whatever its settings.
+#[test]
+fn the_status_of_the_default_folder_is_read_as_it_is() {
+    let (folder, file) = small();
+    let here = |arguments: &[&str]| {
+        let done = leaklab(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    here(&["study", &file, "--out", "leaklab-study/digits", "--run", "0", "--quiet"]);
+    let status = here(&["study", "--status"]);
+    let first = "Study small in leaklab-study/digits: 1 done, 3 missing of 4 runs\n";
+    assert!(status.starts_with(first), "{status}");
+}
+
+#[test]
 fn a_program_gets_one_object() {
     let (folder, file) = small();
     let out = folder.path().join("out");

@@ -42,6 +42,26 @@ fn a_run_leaves_what_was_promised() {
     runs::assert_same(&run, &again);
 }
 
+/// The name of a data set may contain a colon, which not every file system allows.
+#[test]
+fn default_folders_have_no_colon() {
+    let folder = tempfile::tempdir().unwrap();
+    for class in ["a", "b"] {
+        fs::create_dir_all(folder.path().join("images").join(class)).unwrap();
+        for n in 0..5 {
+            let file = format!("images/{class}/{n}.png");
+            succeed(leaklab(&["data", "show", "digits", "--out", &file]).current_dir(folder.path()));
+        }
+    }
+    let mut command =
+        leaklab(&["train", "--dataset", "image-folder:8x8", "--data-dir", "images", "--tau", "30"]);
+    for setting in ["network=3x8x8-4FC-2o", "epochs=1", "time_steps=4"] {
+        command.args(["--set", setting]);
+    }
+    succeed(command.current_dir(folder.path()));
+    assert!(folder.path().join("runs/image-folder-8x8_tau-30_seed-1/run.toml").is_file());
+}
+
 /// Later commands may be run from another folder, and tables of another leak are elsewhere.
 #[test]
 fn folders_are_named_as_they_are() {

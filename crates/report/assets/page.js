@@ -266,6 +266,13 @@
   system.addEventListener("change", setTheme);
   setTheme();
 
+  // If the width changes (a phone is turned), axis titles are broken into lines again.
+  let width = innerWidth, rested;
+  addEventListener("resize", () => {
+    clearTimeout(rested);
+    if (innerWidth !== width) rested = setTimeout(() => { width = innerWidth; drawAll(); }, 200);
+  });
+
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries)

@@ -188,6 +188,26 @@ fn conditions_that_are_no_sweep_go_by_their_names() {
 }
 
 #[test]
+fn the_first_figure_is_about_leak_alone() {
+    let mut made = Synthetic::default();
+    made.conditions[2].name = "no leak (25 steps)".to_owned();
+    let differs = "tau = 100, time_steps = 100, epochs = 2";
+    made.conditions.push(Made::named("tau 100 (100 steps)", differs, 0.1));
+    let page = page(&read(&made));
+    let gain = figure(&page, "gain");
+    assert!(!column(gain, "condition").contains(&"tau 100 (100 steps)"));
+    assert!(column(gain, "condition").contains(&"tau 100"));
+    let caption = gain.caption.as_str();
+    let omitted = "<strong>τ 100 (100 steps)</strong> is not shown, because it differs in more than leak: \
+                   time_steps = 100 and epochs = 2.";
+    assert!(caption.contains(omitted) && caption.contains("minus that of no leak (25 steps)"), "{caption}");
+    // Other figures show it, and all of them use the names that the study gives.
+    let fig3 = figure(&page, "fig3").series.as_ref().unwrap();
+    let labels: Vec<&str> = fig3.items.iter().map(|item| item.label.as_str()).collect();
+    assert_eq!(labels, ["τ = 30", "τ = 100", "no leak (25 steps)", "τ 100 (100 steps)"]);
+}
+
+#[test]
 fn hostile_names_neither_break_nor_script_the_page() {
     let name = "\"></code><script>alert(1)</script><!-- ' & \u{202e}漢字";
     let mut hostile = Synthetic { name: name.into(), dataset: name.into(), ..Synthetic::default() };
@@ -284,6 +304,8 @@ fn a_folder_without_a_study_is_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let message = Study::read(folder.path()).unwrap_err().to_string();
     assert!(message.contains("neither a study nor a run") && message.contains("leaklab study"), "{message}");
+    let message = Study::read(&folder.path().join("nowhere")).unwrap_err().to_string();
+    assert!(message.contains("nowhere: there is no such folder"), "{message}");
 }
 
 #[test]
@@ -296,6 +318,13 @@ fn a_single_run_has_a_page() {
         assert!(html.contains(&format!("<figure class=\"figure\" id=\"{figure}\">")), "{figure}");
     }
     assert!(html.contains("page of a single run (τ = 30, seed 1)") && !html.contains("notice missing"));
+    // Without analyses, each section gives the command that measures it.
+    std::fs::remove_dir_all(run.join("analysis")).unwrap();
+    let html = std::fs::read_to_string(write(&run, None).unwrap()).unwrap();
+    let command =
+        "Not measured yet: run <code>leaklab analyse RUN all</code>, then <code>leaklab report RUN</code>.";
+    assert_eq!(html.matches(command).count(), 4);
+    assert!(!html.contains("the study has no"));
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// The known word that is most similar to `word`, if it is similar enough to have been meant.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
-        .map(|name| (strsim::levenshtein(word, name), name))
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
         .min()
         .filter(|&(distance, name)| distance <= 1 + name.len().min(word.len()) / 4)
         .map(|(_, name)| name)
@@ -356,6 +356,7 @@ mod tests {
         let known = ["learning_rate", "time_steps", "tau", "epochs"];
         assert_eq!(nearest("learning-rate", known.into_iter()), Some("learning_rate"));
         assert_eq!(nearest("epoch", known.into_iter()), Some("epochs"));
+        assert_eq!(nearest("tua", known.into_iter()), Some("tau"));
         assert_eq!(nearest("batch_normalisation", known.into_iter()), None);
     }
 

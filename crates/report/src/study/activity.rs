@@ -45,7 +45,13 @@ pub fn section(study: &Study) -> Section {
             .after
             .push(&chart::missing("The weighted-input norm is", "compare/norm_by_condition table")),
     }
-    section.figures.extend(rates(study));
+    match rates(study) {
+        Some(figure) => section.figures.push(figure),
+        None if study.single => {
+            section.after.push(&chart::unmeasured(study, "Spike rates are", "activity table"))
+        }
+        None => {}
+    }
     section
 }
 

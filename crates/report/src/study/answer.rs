@@ -1,16 +1,15 @@
 //! The first screen: the answer in plain words, taken from the comparison; the figure that shows it; and what
 //! was found for each claim.
 
-use super::chart::{self, hint, number_with};
+use super::chart;
 use super::claims;
+use super::gain;
 use super::number;
 use super::records::Study;
 use super::typeset;
-use crate::figure::{Figure, Panel};
 use crate::html::Html;
 use crate::page::Section;
-use leaklab_record::{ClaimId, NoiseKey, Quantity, Rows, noun};
-use serde_json::json;
+use leaklab_record::noun;
 
 /// The sentence below the heading.
 pub fn lead(study: &Study) -> Html {
@@ -47,7 +46,7 @@ pub fn section(study: &Study) -> Section {
         section.after = chart::missing("The answer is", "compare/claims table");
         return section;
     };
-    section.figures.extend(gains(study));
+    section.figures.extend(gain::figure(study));
     let failed: Vec<String> =
         study.shown().iter().filter(|c| c.failed()).map(|condition| condition.title()).collect();
     section.after.push(&claims::findings(&claims::groups(&claims.rows, &claims::PAPER)));
@@ -87,131 +86,4 @@ fn proportion(study: &Study) -> Option<String> {
         _ => format!("; in the paper it is 0.3 and 1 times that number ({paper})"),
     };
     Some(format!("The time constant τ is {ours} times the number of time steps ({steps}){compared}. "))
-}
-
-leaklab_record::row! {
-    /// Gain of a condition under one noise.
-    pub struct GainRow in "gain" {
-        /// Noise and where it enters.
-        noise: NoiseKey [""],
-        /// Condition.
-        condition: String [""],
-        /// Mean accuracy over severities 1 to 8, minus that of the baseline, mean over pairs of runs.
-        gain: f64 ["fraction"],
-        /// Lower end of its 95 % interval; empty with one pair.
-        low: Option<f64> ["fraction"],
-        /// Upper end of the interval.
-        high: Option<f64> ["fraction"],
-        /// Number of pairs of runs with the same seed.
-        pairs: u64 [""],
-    }
-}
-
-/// Accuracy under noise minus that of the baseline, for each noise.
-fn gains(study: &Study) -> Option<Figure> {
-    let (baseline, contrasts) = (study.learned_baseline()?, study.compare.contrasts.as_ref()?);
-    let conditions: Vec<_> =
-        study.learned().into_iter().filter(|condition| condition.name != baseline.name).collect();
-    let noises =
-        chart::distinct(contrasts.rows.iter().filter_map(|row| {
-            if let Quantity::Robustness(noise) = row.quantity { Some(noise) } else { None }
-        }));
-    let mut data =
-        Rows::new("Gain under noise", "Mean accuracy over severities 1 to 8, minus the baseline's.");
-    for &noise in &noises {
-        for condition in &conditions {
-            let quantity = Quantity::Robustness(noise);
-            if let Some(row) = study.compare.contrast(&quantity, &condition.name, &baseline.name) {
-                let (gain, low, high, pairs) = (row.mean, row.low, row.high, row.pairs);
-                let condition = condition.name.clone();
-                data.rows.push(GainRow { noise, condition, gain, low, high, pairs });
-            }
-        }
-    }
-    let conditions = chart::present(conditions, data.rows.iter().map(|row| row.condition.as_str()));
-    if conditions.is_empty() {
-        return None;
-    }
-    let smallest = study.compare.claims.as_ref().and_then(|claims| {
-        claims.rows.iter().find(|row| row.claim == ClaimId::Robustness).map(|row| row.smallest)
-    });
-    let series = chart::series(&conditions);
-    let names = chart::words(noises.iter().map(|noise| {
-        let words = chart::capital(&noise.words());
-        let lines: Vec<&str> = words.split_inclusive(" on ").collect();
-        let lines = match lines[..] {
-            [noise, place] => vec![noise.trim_end_matches(" on ").to_owned(), format!("on {place}")],
-            _ => vec![words.clone()],
-        };
-        (noise.to_string(), json!(lines))
-    }));
-    let title = format!("accuracy minus that of {} (percentage points)", baseline.title());
-    let x = |field: &str| number_with(field, &title, json!({ "axis": chart::points_axis() }));
-    let mut layers = Vec::new();
-    if let Some(smallest) = smallest {
-        layers.push(json!({
-            "data": { "values": [{ "from": -smallest, "to": smallest }] },
-            "mark": { "type": "rect", "color": "@band" },
-            "encoding": { "x": x("from"), "x2": { "field": "to" }, "y": null, "yOffset": null, "color": null }
-        }));
-    }
-    layers.extend([
-        json!({
-            "data": { "values": [{ "none": 0 }] },
-            "mark": { "type": "rule", "color": "@rule", "strokeWidth": 1.5 },
-            "encoding": { "x": x("none"), "y": null, "yOffset": null, "color": null }
-        }),
-        json!({
-            "transform": [chart::valid(GainRow::low)],
-            "mark": { "type": "rule", "strokeWidth": 2 },
-            "encoding": { "x": x(GainRow::low), "x2": { "field": GainRow::high } }
-        }),
-        json!({
-            "mark": { "type": "point", "filled": true, "size": 80, "opacity": 1 },
-            "encoding": { "x": x(GainRow::gain), "shape": chart::shape(&conditions), "tooltip": [
-                chart::who("condition"), hint(GainRow::gain, "gain", "+.1%"),
-                hint(GainRow::low, "interval from", "+.1%"),
-                hint(GainRow::high, "to", "+.1%"), hint(GainRow::pairs, "pairs of runs", "d")
-            ] }
-        }),
-    ]);
-    let spec = json!({
-        "encoding": {
-            "y": {
-                "field": GainRow::noise, "type": "nominal", "sort": null, "title": null,
-                "axis": {
-                    "labelExpr": names, "labelOffset": -6, "domain": false, "ticks": false, "grid": false
-                },
-                "scale": { "paddingInner": 0.25, "paddingOuter": 0.15 }
-            },
-            "yOffset": { "field": GainRow::condition, "type": "nominal", "sort": series.values() },
-            "color": series.colour()
-        },
-        "layer": layers
-    });
-    let height = noises.len() * (18 + 13 * conditions.len());
-    let band = smallest.map_or_else(Html::new, |smallest| {
-        let points = super::number::short(100.0 * smallest);
-        let unit = if points == "1" { "percentage point" } else { "percentage points" };
-        Html::fill(
-            " Within the shaded band, ±{} {}, a difference is too small to be of interest.",
-            &[&points, &unit],
-        )
-    });
-    let panel = Panel::new("", spec).with_height((height as u32).max(110));
-    Some(
-        Figure::new(
-            "gain",
-            &format!("Accuracy under noise, compared with {}", baseline.title()),
-            Html::fill(
-                "<p>Mean accuracy over severities 1 to 8, minus that of {} with the same seed. A condition \
-                 to the right of the line is more robust. Bars are 95&nbsp;% intervals, here and in every \
-                 figure.{}</p>",
-                &[&baseline.title(), &band],
-            ),
-            &data,
-            vec![panel],
-        )
-        .with_series(series),
-    )
 }

@@ -184,6 +184,17 @@ pub fn missing(what: &'static str, tables: &'static str) -> Html {
     notice(&format!("{what} not available yet: the study has no {tables}."))
 }
 
+/// Like [`missing`], for what an analysis of a run measures: the page of a single run gives the command.
+pub fn unmeasured(study: &Study, what: &'static str, tables: &'static str) -> Html {
+    if study.single {
+        return Html::markup(
+            "<div class=\"notice missing\"><p>Not measured yet: run <code>leaklab analyse RUN all</code>, \
+             then <code>leaklab report RUN</code>.</p></div>\n",
+        );
+    }
+    missing(what, tables)
+}
+
 /// A notice that explains why there is nothing to show.
 pub fn notice(text: &str) -> Html {
     Html::fill("<div class=\"notice missing\"><p>{}</p></div>\n", &[&text])

@@ -2,6 +2,7 @@
 
 use super::typeset;
 use crate::palette::{Look, looks};
+use leaklab_record::noun::tau_condition;
 use leaklab_record::tables::{ConditionRow, PlanRow};
 use leaklab_record::{Role, Tau};
 
@@ -32,15 +33,28 @@ impl Condition {
         Condition { name: name.to_owned(), tau, role, differs, learned: None, reason, look }
     }
 
-    /// The name for a reader: `τ = 30`, `no leak`, or the name in the study.
+    /// The name for a reader: the one that the study gives, or `τ = 30` or `no leak` if it gives none.
     pub fn title(&self) -> String {
         match self.tau {
-            Some(tau) if tau.leaks() => format!("τ = {tau}"),
-            Some(_) => "no leak".to_owned(),
+            Some(tau) if self.name == tau_condition(tau) && tau.leaks() => format!("τ = {tau}"),
+            Some(tau) if self.name == tau_condition(tau) => "no leak".to_owned(),
             // A name may begin with its time constant: `tau inf, readout 30`.
-            None if self.name.starts_with("tau ") => typeset::plain(&self.name),
-            None => self.name.clone(),
+            _ if self.name.starts_with("tau ") => typeset::plain(&self.name),
+            _ => self.name.clone(),
         }
+    }
+
+    /// The settings other than leak in which it differs from the baseline, such as `time_steps = 100`.
+    pub fn beyond_leak(&self) -> Vec<&str> {
+        let mut depth = 0;
+        // Lists and tables contain commas of their own.
+        let settings = self.differs.split(|c| {
+            depth += i32::from("[{".contains(c)) - i32::from("]}".contains(c));
+            c == ',' && depth == 0
+        });
+        let key = |setting: &str| setting.split(" = ").next().unwrap_or_default().to_owned();
+        let leak = |setting: &str| ["tau", "layer_tau", "readout_tau"].contains(&key(setting).as_str());
+        settings.map(str::trim).filter(|setting| !setting.is_empty() && !leak(setting)).collect()
     }
 
     /// The title, and whether it did not learn.
@@ -97,20 +111,35 @@ mod tests {
             Condition::new(name, tau.map(|steps| Tau::new(steps).unwrap()), role)
         };
         let found = arranged([
-            condition("probe", Some(2.0), Role::Probe),
+            condition("tau 2 (probe)", Some(2.0), Role::Probe),
             condition("zebra", None, Role::Compared),
-            condition("none", Some(f64::INFINITY), Role::Baseline),
+            condition("tau inf", Some(f64::INFINITY), Role::Baseline),
             condition("apple", None, Role::Compared),
             condition("tau 30", Some(30.0), Role::Compared),
             condition("zebra", Some(1.0), Role::Probe),
         ]);
         let names: Vec<String> = found.iter().map(Condition::label).collect();
-        assert_eq!(names, ["τ = 30", "no leak", "zebra", "apple", "τ = 2"]);
+        assert_eq!(names, ["τ = 30", "no leak", "zebra", "apple", "τ 2 (probe)"]);
         assert_eq!(found[0].look.colour, "@blue");
         let dead = Condition { learned: Some(false), ..found[0].clone() };
         assert_eq!(dead.label(), "τ = 30 (did not learn)");
         assert_eq!(arranged([dead])[0].look.colour, "@unlearned");
         let partly = condition("tau inf, readout 30", None, Role::Compared);
         assert_eq!(partly.title(), "τ ∞, readout 30");
+        let named = condition("without leak", Some(f64::INFINITY), Role::Compared);
+        assert_eq!(named.title(), "without leak");
+    }
+
+    #[test]
+    fn settings_beyond_leak() {
+        for (differs, beyond) in [
+            ("", &[][..]),
+            ("tau = 30, layer_tau = { conv1 = 5, fc1 = inf }, readout_tau = inf", &[]),
+            ("tau = 100, schedule.after = [1, 2], epochs = 2", &["schedule.after = [1, 2]", "epochs = 2"]),
+        ] {
+            let condition =
+                Condition { differs: differs.to_owned(), ..Condition::new("other", None, Role::Compared) };
+            assert_eq!(condition.beyond_leak(), beyond);
+        }
     }
 }

@@ -52,8 +52,9 @@ pub fn section(study: &Study) -> Section {
         );
     }
     let Some(data) = histogram(study) else {
-        section.after =
-            chart::missing("The output's critical frequencies are", "critical_frequency tables of the runs");
+        let (what, tables) =
+            ("The output's critical frequencies are", "critical_frequency tables of the runs");
+        section.after = chart::unmeasured(study, what, tables);
         return section;
     };
     let stimuli = chart::distinct(data.rows.iter().map(|row| row.stimulus));

@@ -52,9 +52,10 @@ pub fn section(study: &Study) -> Section {
     }
     match raster(study) {
         Some(figure) => section.figures.push(figure),
-        None => section
-            .after
-            .push(&chart::missing("Spikes of an example are", "raster table in a run's analysis folder")),
+        None => {
+            let (what, tables) = ("Spikes of an example are", "raster table in a run's analysis folder");
+            section.after.push(&chart::unmeasured(study, what, tables));
+        }
     }
     section.figures.extend(membrane::figure(study));
     section

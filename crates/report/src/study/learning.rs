@@ -45,7 +45,10 @@ pub fn section(study: &Study) -> Section {
         }));
     }
     if data.rows.is_empty() {
-        section.after = chart::missing("Learning curves are", "finished epoch");
+        let whose = if study.single { "run" } else { "study" };
+        section.after = chart::notice(&format!(
+            "Learning curves are not available yet: the {whose} has no finished epoch."
+        ));
         return section;
     }
     let conditions =

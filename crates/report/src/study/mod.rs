@@ -11,6 +11,7 @@ mod critical;
 mod energy;
 mod example;
 mod further;
+mod gain;
 mod generalisation;
 mod hidden;
 mod judgement;

@@ -25,6 +25,12 @@ pub enum ReportError {
         /// The folder.
         path: PathBuf,
     },
+    /// There is no folder.
+    #[error("{}: there is no such folder; give the folder of a study or of a run", path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// The page cannot be written.
     #[error("{}: {action}: {source}", path.display())]
     Io {
@@ -179,7 +185,13 @@ impl Study {
     fn of_one_run(folder: &Path) -> Result<Self, ReportError> {
         let run = RunFolder::at(folder);
         if !run.exists() {
-            return Err(ReportError::NotAStudy { path: folder.to_owned() });
+            let path = folder.to_owned();
+            let missing = if folder.exists() {
+                ReportError::NotAStudy { path }
+            } else {
+                ReportError::NoFolder { path }
+            };
+            return Err(missing);
         }
         let settings = Manifest::read(&run.run_toml())?;
         let runs = vec![Run::read(&run, &[])?];

@@ -17,7 +17,7 @@ pub fn section(study: &Study) -> Section {
         "How to reproduce it",
         Html::markup(
             "<p>The same program version, settings and seeds, with the same instruction set and operating \
-             system, give bit-identical numbers, on any number of threads and however often the study was \
+             system, give bit-identical numbers, on any number of threads and however often it was \
              interrupted. AVX-512, AVX2 and portable code sum gradients and norms in different orders, so \
              the last bits of trained weights and of norms differ between them; <code>--isa</code> chooses \
              one.</p>",

@@ -52,8 +52,8 @@ pub fn section(study: &Study) -> Section {
         ),
     );
     let Some(table) = study.runs.iter().find_map(|run| run.tables.input_spectrum.as_ref()) else {
-        section.after =
-            chart::missing("The input's spectrum is", "input_spectrum table in a run's analysis folder");
+        let tables = "input_spectrum table in a run's analysis folder";
+        section.after = chart::unmeasured(study, "The input's spectrum is", tables);
         return section;
     };
     section.figures.push(spectrum(table));

@@ -46,34 +46,59 @@ fn row(row: &AdviceRow) -> Html {
     )
 }
 
-/// A noise and its severity for the example command: one that the study tests.
-fn example(study: &Study, rows: &[AdviceRow]) -> (String, usize) {
+/// The options of an example command: a noise and a severity that the study tests, and a budget that it can
+/// meet, since networks without leak need no more.
+fn example(study: &Study, rows: &[AdviceRow]) -> Vec<String> {
     let noisy = rows.iter().find_map(|row| match row.stimulus {
-        Stimulus::Noisy(noise, severity) => Some((noise.to_string(), severity)),
+        Stimulus::Noisy(noise, severity) => {
+            Some((noise.to_string(), severity, Some(row.synops / row.synops_ratio)))
+        }
         Stimulus::Clean => None,
     });
     let any = if study.recorded { "background/channel" } else { "gaussian/pixel" };
-    noisy.unwrap_or((any.to_owned(), 5))
+    let (noise, severity, cost) = noisy.unwrap_or((any.to_owned(), 5, None));
+    let mut options = vec![format!("--noise {noise}"), format!("--severity {severity}")];
+    let budget = cost.filter(|cost| cost.is_finite() && *cost > 0.0).map(rounded_up);
+    options.extend(budget.map(|budget| format!("--synops-budget {budget}")));
+    options
+}
+
+/// The next whole number with at most two digits other than 0.
+fn rounded_up(x: f64) -> f64 {
+    let unit = 10f64.powi((x.log10().floor() as i32 - 1).max(0));
+    (x / unit).ceil() * unit
 }
 
 /// The table of advice; empty if the study did not measure where robustness comes from.
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
-    let (noise, severity) = example(study, &table.rows);
+    let options = example(study, &table.rows);
+    let options =
+        Html::join(options.iter().map(|option| Html::fill(" <span class=\"option\">{}</span>", &[option])));
     Html::fill(
         "{}<div class=\"scroll\"><table class=\"stack tall\"><thead><tr><th>Under</th><th>Trained with</th>\
          <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
          <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
          <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>For a limited number \
-         of operations, and for any noise and severity: <code>leaklab advise STUDY --noise {} --severity {} \
-         --synops-budget 200000</code>.</p></div>\n",
+         of operations, and for any noise and severity: <code><span class=\"option\">leaklab advise \
+         STUDY</span>{}</code>.</p></div>\n",
         &[
             &chart::table_heading("The most robust way to run these networks"),
             &body,
             &chart::small_print(table),
-            &noise,
-            &severity,
+            &options,
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_up;
+
+    #[test]
+    fn budgets_are_rounded_up_to_two_digits() {
+        let rounded = [0.2, 7.0, 99.5, 123_456.0, 854_100.0, 2e9].map(rounded_up);
+        assert_eq!(rounded, [1.0, 7.0, 100.0, 130_000.0, 860_000.0, 2e9]);
+    }
 }
