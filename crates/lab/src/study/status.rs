@@ -3,6 +3,7 @@
 //! changed.
 
 use super::{Plan, StudyError, check};
+use crate::analysis::compare::is_complete;
 use crate::config::{RunConfig, StudyConfig};
 use crate::run::load_dataset;
 use leaklab_record::lock::Holder;
@@ -124,7 +125,7 @@ impl Status {
 }
 
 fn state(folder: &RunFolder) -> Result<State, StudyError> {
-    if folder.complete().is_file() {
+    if is_complete(folder) {
         return Ok(State::Done);
     }
     if !folder.path().is_dir() {

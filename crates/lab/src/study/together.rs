@@ -4,18 +4,18 @@
 
 use super::StudyError;
 use super::work::{Event, Work};
-use crate::analysis::compare::{CompareError, compare_folders};
+use crate::analysis::compare::{CompareError, compare_folders, is_complete};
 use crate::analysis::{Advance, AnalysisError, mechanism};
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_record::{RecordError, atomic, lines};
+use leaklab_record::{RecordError, RunFolder, atomic, lines};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Work<'_> {
-    /// The folders of all complete runs. They are sorted, because the tables must not depend on the order in
-    /// which runs finish.
+    /// The folders of all runs that are marked as complete. They are sorted, because the tables must not
+    /// depend on the order in which runs finish.
     fn complete(&self) -> Vec<PathBuf> {
         let folders = self.config.runs().into_iter().map(|run| self.folder.run(&run.key()));
         let complete = folders.filter(|folder| folder.complete().is_file());
@@ -24,14 +24,15 @@ impl Work<'_> {
         paths
     }
 
-    /// Writes the comparison of the runs that are complete, and records the time that analyses took.
+    /// Writes the comparison of the runs that are complete so far, and records the time that analyses took.
     pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
         let _lock = self.lock()?;
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
         self.remove_mechanism()?;
-        self.write_comparison()
+        // Another lane may be measuring a run again whose tables were lost.
+        self.write_comparison(self.complete().into_iter().filter(|run| is_complete(&RunFolder::at(run))))
     }
 
     /// Removes the tables of the mechanism analysis. They describe the runs that were complete when they were
@@ -48,8 +49,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn write_comparison(&self) -> Result<(), StudyError> {
-        let runs = self.complete();
+    fn write_comparison(&self, runs: impl Iterator<Item = PathBuf>) -> Result<(), StudyError> {
+        let runs: Vec<PathBuf> = runs.collect();
         if runs.is_empty() {
             return Ok(());
         }
@@ -67,7 +68,7 @@ impl Work<'_> {
     /// Writes the last comparison, and the mechanism analysis if the study includes it.
     pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
         let _lock = self.lock()?;
-        self.write_comparison()?;
+        self.write_comparison(self.complete().into_iter())?;
         if self.config.base.mechanism { self.mechanism(threads) } else { self.remove_mechanism() }
     }
 
