@@ -81,7 +81,8 @@ impl Header {
         };
         let file: File = serde_json::from_slice(&bytes).map_err(damaged)?;
         let text = file.entries.get(ENTRY);
-        let text = text.ok_or_else(|| RecordError::malformed(path, WHAT, "its header has no `leaklab` entry"))?;
+        let text =
+            text.ok_or_else(|| RecordError::malformed(path, WHAT, "its header has no `leaklab` entry"))?;
         Self::of_value(serde_json::from_str(text).map_err(damaged)?, path)
     }
 

@@ -318,6 +318,21 @@ mod tests {
         assert_eq!((Sample::time, table.notes.len()), ("time", 1));
     }
 
+    /// Only a file that does not exist is no table.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sample.json");
+        std::fs::create_dir(&path).unwrap();
+        let message = Rows::<Sample>::read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("sample.json") && message.contains("it is a folder"), "{message}");
+        std::fs::remove_dir(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let message = Rows::<Sample>::read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("sample.json") && message.contains("not a regular file"), "{message}");
+    }
+
     #[test]
     fn other_columns_and_cells_are_named() {
         let mut table = sample().table();
