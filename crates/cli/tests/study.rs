@@ -294,7 +294,11 @@ fn lost_tables_are_reported_and_made_again() {
     assert!(page.contains("The comparison omits runs that are complete: tau-30_seed-2"));
     let status = output(&["study", "--out", &out, "--status"]);
     assert!(text(&status.stdout).contains("3 done"), "{}", text(&status.stdout));
-    // The study makes them again.
+    // The study makes them again, and those of a later run that were made with other images.
+    let later = Path::new(&out).join("runs/tau-inf_seed-2").to_string_lossy().into_owned();
+    assert!(output(&["analyse", &later, "activity", "--images", "10", "--quiet"]).status.success());
+    let refused = output(&["analyse", "compare", &out]);
+    assert!(!refused.status.success(), "{}", text(&refused.stdout));
     let done = output(&["study", "--out", &out, "--quiet"]);
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert_eq!(fs::read(table("robustness.json")).unwrap(), before);

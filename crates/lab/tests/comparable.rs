@@ -76,13 +76,13 @@ fn analyses_with_other_numbers_of_images_are_refused() {
         runs
     };
     compare(&measured(), None).unwrap();
-    let changes: [(Analysis, fn(&mut RunRecord)); 2] = [
-        (Analysis::Activity, |run| run.activity_images = Some(10)),
-        (Analysis::Spectrum, |run| run.critical_summary.iter_mut().for_each(|row| row.images = 10)),
-    ];
-    for (analysis, change) in changes {
+    for analysis in [Analysis::Activity, Analysis::Spectrum] {
         let mut runs = measured();
-        change(&mut runs[1]);
+        if analysis == Analysis::Activity {
+            runs[1].activity_images = Some(10);
+        } else {
+            runs[1].critical_summary.iter_mut().for_each(|row| row.images = 10);
+        }
         let name = runs[1].name.clone();
         let message = compare(&runs, None).unwrap_err().to_string();
         let expected = format!("{name} with 10; analyse both");

@@ -194,8 +194,8 @@ pub enum AnalysisError {
     },
     /// A run is marked as complete, and a file that every complete run has is missing.
     #[error(
-        "{}: missing, although the run is marked as complete; put it back, or run the study again, which makes \
-         missing tables again",
+        "{}: missing, although the run is marked as complete; put it back, or run the study again, which \
+         makes missing tables again",
         path.display()
     )]
     Missing {

@@ -39,8 +39,8 @@ pub enum ReportError {
     },
     /// A folder contains another run than the study's plan has there.
     #[error(
-        "{}: the plan of the study has {planned} here, but run.toml is that of {found}; put the folder of the \
-         right run here, or remove it",
+        "{}: the plan of the study has {planned} here, but run.toml is that of {found}; put the folder of \
+         the right run here, or remove it",
         path.display()
     )]
     OtherRun {
@@ -53,8 +53,8 @@ pub enum ReportError {
     },
     /// A run's settings are not those that its weights were trained with.
     #[error(
-        "{}: its weights do not match its run.toml: they were trained with {key} = {trained}, not {now}; undo \
-         the change of run.toml, or train a new run",
+        "{}: its weights do not match its run.toml: they were trained with {key} = {trained}, not {now}; \
+         undo the change of run.toml, or train a new run",
         path.display()
     )]
     Edited {

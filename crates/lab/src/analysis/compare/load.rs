@@ -1,6 +1,6 @@
-//! Reads what a comparison needs from run folders, and checks that it is what belongs together: settings,
-//! metrics and tables are those of the run's checkpoint, if it has one, and nothing is missing from a run that
-//! is marked as complete.
+//! Reads what a comparison needs from run folders, and checks that it belongs together: settings, metrics and
+//! tables are those of the run's checkpoint, if it has one, and a run that is marked as complete lacks
+//! nothing.
 
 use super::{RunRecord, compare};
 use crate::analysis::AnalysisError;
