@@ -288,3 +288,106 @@ fn a_study_compared_by_its_folder_keeps_its_baseline() {
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert_eq!(fs::read_to_string(&conditions).unwrap(), before);
 }
+
+/// A small study that is done, and its folder as text.
+fn finished() -> (tempfile::TempDir, String) {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    with_short_theory(&out);
+    let out = out.to_string_lossy().into_owned();
+    let done = output(&["study", &file, "--out", &out, "--quiet", "--set", "mechanism=false"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    (folder, out)
+}
+
+/// A run is complete only if its tables exist, whatever its mark says.
+#[test]
+fn lost_tables_are_reported_and_made_again() {
+    let (_folder, out) = finished();
+    let run = Path::new(&out).join("runs/tau-30_seed-2");
+    let table = |name: &str| run.join("analysis").join(name);
+    let before = fs::read(table("robustness.json")).unwrap();
+    for name in ["robustness.json", "activity_summary.json"] {
+        fs::remove_file(table(name)).unwrap();
+    }
+    let compared = output(&["study", "--out", &out, "--compare"]);
+    let message = text(&compared.stderr);
+    assert_eq!(compared.status.code(), Some(1), "{message}");
+    assert!(message.contains("1 of 4 runs are not done, and not compared: tau-30_seed-2 ("), "{message}");
+    assert!(message.contains("robustness.json: missing"), "{message}");
+    let runs = fs::read_to_string(Path::new(&out).join("compare/runs.csv")).unwrap();
+    assert!(!runs.contains("tau-30_seed-2"), "{runs}");
+    let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("The comparison omits runs that are complete: tau-30_seed-2"));
+    let status = output(&["study", "--out", &out, "--status"]);
+    assert!(text(&status.stdout).contains("3 done"), "{}", text(&status.stdout));
+    // The study makes them again, and those of a later run that were made with other images.
+    let later = Path::new(&out).join("runs/tau-inf_seed-2").to_string_lossy().into_owned();
+    assert!(output(&["analyse", &later, "activity", "--images", "10", "--quiet"]).status.success());
+    let refused = output(&["analyse", "compare", &out]);
+    assert!(!refused.status.success(), "{}", text(&refused.stdout));
+    let done = output(&["study", "--out", &out, "--quiet"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(fs::read(table("robustness.json")).unwrap(), before);
+    assert!(output(&["study", "--out", &out, "--compare"]).status.success());
+}
+
+/// The page attributes results to the runs that they belong to.
+#[test]
+fn a_page_is_about_the_runs_of_its_plan() {
+    let (_folder, out) = finished();
+    let runs = Path::new(&out).join("runs");
+    let [a, b, aside] = ["tau-30_seed-1", "tau-inf_seed-1", "aside"].map(|name| runs.join(name));
+    let refused = || {
+        let done = output(&["report", &out]);
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done.stdout));
+        text(&done.stderr)
+    };
+    let swap = || {
+        for (from, to) in [(&a, &aside), (&b, &a), (&aside, &b)] {
+            fs::rename(from, to).unwrap();
+        }
+    };
+    assert!(output(&["report", &out]).status.success());
+    swap();
+    let message = refused();
+    let expected = "the plan of the study has 'tau 30' with seed 1 here, but run.toml is that of 'tau inf'";
+    assert!(message.contains(expected), "{message}");
+    swap();
+
+    // Settings are those of the weights. Without a condition's name, an edited tau is that of another plan.
+    let settings = fs::read_to_string(a.join("run.toml")).unwrap();
+    let edited = settings.replace("time_steps = 12", "time_steps = 20");
+    fs::write(a.join("run.toml"), edited).unwrap();
+    let message = refused();
+    assert!(message.contains("they were trained with time_steps = 12, not 20"), "{message}");
+    let edited = settings.replace("tau = 30.0", "condition = \"tau 30\"\ntau = inf");
+    fs::write(a.join("run.toml"), edited).unwrap();
+    assert!(refused().contains("with seed 1 and tau inf"), "{}", refused());
+    let done = output(&["report", &a.to_string_lossy()]);
+    assert!(text(&done.stderr).contains("trained with tau = 30, not inf"), "{}", text(&done.stderr));
+    fs::write(a.join("run.toml"), &settings).unwrap();
+
+    // The epoch of the checkpoint is in the metrics.
+    let metrics = fs::read_to_string(a.join("metrics.jsonl")).unwrap();
+    let lines: Vec<&str> = metrics.split_inclusive('\n').collect();
+    fs::write(a.join("metrics.jsonl"), lines[..2].concat()).unwrap();
+    assert!(refused().contains("2 epochs where the checkpoint has 3"), "{}", refused());
+    fs::write(a.join("metrics.jsonl"), metrics).unwrap();
+
+    // A table of earlier weights is not shown with the metrics of later ones.
+    let table = a.join("analysis/activity.json");
+    let now = fs::read_to_string(&table).unwrap();
+    let mut earlier: serde_json::Value = serde_json::from_str(&now).unwrap();
+    earlier["origin"]["epoch"] = 1.into();
+    earlier["origin"]["checkpoint"] = "0".repeat(64).into();
+    fs::write(&table, earlier.to_string()).unwrap();
+    assert!(refused().contains("activity.json: measured with the weights after epoch 1"), "{}", refused());
+    fs::write(&table, now).unwrap();
+
+    // Runs that were compared and are gone are named.
+    fs::remove_dir_all(&b).unwrap();
+    assert!(output(&["report", &out]).status.success());
+    let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("The comparison includes runs that this study does not have: tau-inf_seed-1"));
+}

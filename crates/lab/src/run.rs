@@ -4,7 +4,7 @@ use crate::config::{Binds, ConfigError, KEYS, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
 use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
 use leaklab_record::noun::slug;
-use leaklab_record::{Checkpoint, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
+use leaklab_record::{Checkpoint, Header, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
 use std::path::{Path, PathBuf};
 
 /// Seed of the choice of images for `train_limit` and `test_limit`: every run uses the same images.
@@ -127,6 +127,8 @@ pub struct TrainedRun {
     pub weights: Weights,
     /// How far it was trained.
     pub position: Position,
+    /// Checksum of the checkpoint that contains the weights.
+    pub checksum: String,
     /// The leak in training, if the network is run with another leak.
     pub trained_leak: Option<Leak>,
     /// Why the previous checkpoint was used instead of the last one, if it was. It must be shown to the user.
@@ -149,8 +151,8 @@ impl TrainedRun {
             },
         };
         let network = network_of(&config, &checkpoint, path)?;
-        let position = checkpoint.header.position;
-        Ok(TrainedRun { folder, config, network, weights, position, trained_leak: None, notice })
+        let Header { position, checksum, .. } = checkpoint.header;
+        Ok(TrainedRun { folder, config, network, weights, position, checksum, trained_leak: None, notice })
     }
 
     /// Changes the leak of the trained network; only the decay of the membranes changes.
@@ -263,9 +265,29 @@ pub fn keep_training_images(dataset: &mut Dataset, limit: usize) -> Result<(), R
     Ok(Limits { train: Some(limit), seed: SUBSET_SEED, ..Limits::NONE }.apply(dataset)?)
 }
 
+/// The header of a run's last checkpoint, whose settings must be those of the run; `None` if it has none.
+pub(crate) fn header_of(config: &RunConfig, folder: &RunFolder) -> Result<Option<Header>, RunError> {
+    let header = Header::of_run(folder)?;
+    if let Some(header) = &header {
+        check_settings(config, header, folder.path())?;
+    }
+    Ok(header)
+}
+
+/// Refuses settings that do not belong to the weights of a checkpoint.
+fn check_settings(config: &RunConfig, header: &Header, path: &Path) -> Result<(), RunError> {
+    match changes(config, header, Binds::Weights).first() {
+        None => Ok(()),
+        Some(change) => Err(RunError::Mismatch {
+            path: path.to_owned(),
+            reason: format!("they were trained with {change}"),
+        }),
+    }
+}
+
 /// The settings of one kind that have changed since a checkpoint was written, as text.
-pub(crate) fn changes(config: &RunConfig, checkpoint: &Checkpoint, binds: Binds) -> Vec<String> {
-    let (trained, now) = (&checkpoint.header.settings, config.bound());
+pub(crate) fn changes(config: &RunConfig, header: &Header, binds: Binds) -> Vec<String> {
+    let (trained, now) = (&header.settings, config.bound());
     let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
     KEYS.iter()
         .filter(|key| key.binds == binds && trained.get(key.name) != now.get(key.name))
@@ -280,9 +302,7 @@ pub(crate) fn network_of(
     path: &Path,
 ) -> Result<Network, RunError> {
     let mismatch = |reason: String| RunError::Mismatch { path: path.to_owned(), reason };
-    if let Some(change) = changes(config, checkpoint, Binds::Weights).first() {
-        return Err(mismatch(format!("they were trained with {change}")));
-    }
+    check_settings(config, &checkpoint.header, path)?;
     crate::memory::check_network(&config.network)?;
     let network = Network::new(config.network.clone(), config.leak.clone(), config.v_th);
     let mut network = network.map_err(|e| mismatch(e.to_string()))?;

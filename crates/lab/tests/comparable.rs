@@ -2,6 +2,7 @@
 
 mod synthetic;
 
+use leaklab_lab::analysis::Analysis;
 use leaklab_lab::analysis::compare::{CompareError, RunRecord, compare};
 use leaklab_record::Role;
 use leaklab_record::tables::{AnswerRow, ConditionRow};
@@ -62,4 +63,29 @@ fn chance_is_judged_though_the_first_run_was_not_analysed() {
     assert!(!learned(&runs));
     runs[0].correctness.clear();
     assert!(!learned(&runs));
+}
+
+/// Each analysis can be made with another number of images.
+#[test]
+fn analyses_with_other_numbers_of_images_are_refused() {
+    let measured = || {
+        let mut runs = gaining(0.06, 0.03);
+        for run in &mut runs {
+            run.activity_images = Some(IMAGES as u64);
+        }
+        runs
+    };
+    compare(&measured(), None).unwrap();
+    for analysis in [Analysis::Activity, Analysis::Spectrum] {
+        let mut runs = measured();
+        if analysis == Analysis::Activity {
+            runs[1].activity_images = Some(10);
+        } else {
+            runs[1].critical_summary.iter_mut().for_each(|row| row.images = 10);
+        }
+        let name = runs[1].name.clone();
+        let message = compare(&runs, None).unwrap_err().to_string();
+        let expected = format!("{name} with 10; analyse both");
+        assert!(message.contains(&expected) && message.contains(analysis.name()), "{message}");
+    }
 }

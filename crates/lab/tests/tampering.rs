@@ -1,10 +1,11 @@
 //! Changes made outside the program are noticed: in stored passes and cells, in the images and the TensorBoard
-//! file of a run that is resumed, and in the lock of a study.
+//! file of a run that is resumed, in the lock of a study, and in the records of runs that are compared.
 
 use image::{GrayImage, ImageFormat, Luma};
 use leaklab_engine::encode::Encoding;
 use leaklab_engine::noise::Severities;
 use leaklab_engine::{Architecture, Isa, Leak, Network, Shape, Tau};
+use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::mechanism;
 use leaklab_lab::analysis::mechanism::subject::{Subject, Work};
 use leaklab_lab::analysis::mechanism::subjects::Subjects;
@@ -299,4 +300,88 @@ fn a_run_goes_on_with_the_images_that_it_began_with() {
     write_images(&images);
     let finished = train::resume(&run, &options, &mut |_| Control::Continue).unwrap();
     assert_eq!(finished.outcome, train::Outcome::Finished);
+}
+
+/// A small run that is trained and analysed.
+fn analysed(folder: &Path) -> PathBuf {
+    let settings =
+        "dataset = \"digits\"\nnetwork = \"1x8x8-4C3-2P-10o\"\ntrain_limit = 50\ntest_limit = 20\n";
+    let (config, run) = (config(folder, settings), folder.join("run"));
+    train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+    tables(&run).unwrap();
+    run
+}
+
+/// Compares one run, which gives its tables with empty intervals.
+fn compared(run: &Path) -> Result<Vec<Table>, String> {
+    let out = run.with_extension("compare");
+    compare_folders(&[run.to_owned()], None, &out).map_err(|e| e.to_string())
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn tables_of_an_earlier_state_of_a_run_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = analysed(folder.path());
+    let noted = |tables: &[Table]| tables[0].notes.iter().any(|note| note.contains("run (2 of 3)"));
+    assert!(!noted(&compared(&run).unwrap()));
+    edit(&run.join("run.toml"), "epochs = 2", "epochs = 3");
+    assert!(noted(&compared(&run).unwrap()), "the run has been trained for a part of its epochs");
+    train::resume(&run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+    let message = compared(&run).unwrap_err();
+    let expected = "measured with the weights after epoch 2, and not with those of the run's checkpoint \
+                    (epoch 3); analyse the run again";
+    assert!(message.contains(expected), "{message}");
+    tables(&run).unwrap();
+    assert!(!noted(&compared(&run).unwrap()));
+    // Records that are published have no checkpoint, so there is nothing to compare them with.
+    for file in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
+        fs::remove_file(run.join(file)).unwrap();
+    }
+    compared(&run).unwrap();
+}
+
+#[test]
+fn edited_settings_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = analysed(folder.path());
+    edit(&run.join("run.toml"), "tau = 30.0", "tau = inf");
+    let message = compared(&run).unwrap_err();
+    assert!(message.contains("they were trained with tau = 30, not inf"), "{message}");
+}
+
+#[test]
+fn metrics_without_the_epoch_of_the_checkpoint_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = analysed(folder.path());
+    let metrics = run.join("metrics.jsonl");
+    let text = fs::read_to_string(&metrics).unwrap();
+    fs::write(&metrics, text.split_inclusive('\n').next().unwrap()).unwrap();
+    for message in [compared(&run).unwrap_err(), tables(&run).unwrap_err()] {
+        assert!(message.contains("metrics.jsonl") && message.contains("the checkpoint has 2"), "{message}");
+    }
+}
+
+#[test]
+fn a_complete_run_has_all_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = analysed(folder.path());
+    fs::write(run.join("complete"), "").unwrap();
+    compared(&run).unwrap();
+    for file in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
+        fs::remove_file(run.join(file)).unwrap();
+    }
+    for file in ["analysis/robustness.json", "analysis/activity_summary.json", "metrics.jsonl"] {
+        let (path, aside) = (run.join(file), folder.path().join("aside"));
+        fs::rename(&path, &aside).unwrap();
+        let message = compared(&run).unwrap_err();
+        assert!(message.contains(&format!("{file}: missing, although")), "{message}");
+        fs::rename(&aside, &path).unwrap();
+    }
+    compared(&run).unwrap();
 }

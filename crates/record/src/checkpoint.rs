@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Version of the format, raised when a reader of the old one would misread the new one. The rule for the
@@ -25,6 +26,8 @@ const UNSIGNED: &str = "00000000000000000000000000000000000000000000000000000000
 const WHAT: &str = "checkpoint";
 /// Size limit of files that are read: twice the size of a billion weights with Adam's state.
 const LARGEST: u64 = 24 << 30;
+/// Size limit of headers that are read, which is that of safetensors.
+const LARGEST_HEADER: u64 = 100_000_000;
 
 /// What the weights belong to, and the position in training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,55 @@ pub struct Header {
     pub settings: BTreeMap<String, String>,
     /// SHA-256 of the training images and labels.
     pub data: String,
+}
+
+impl Header {
+    /// The header of a run's last checkpoint, or of the previous one if that of the last is damaged or
+    /// missing; `None` if neither exists. The tensors are not read, so the checksum is not verified.
+    pub fn of_run(folder: &RunFolder) -> Result<Option<Self>, RecordError> {
+        let mut trouble = None;
+        for path in [folder.checkpoint(), folder.previous_checkpoint()] {
+            match Self::read(&path) {
+                Ok(header) => return Ok(Some(header)),
+                Err(RecordError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
+        }
+        trouble.map_or(Ok(None), Err)
+    }
+
+    /// Reads the JSON text at the beginning of a safetensors file, which follows its length.
+    fn read(path: &Path) -> Result<Self, RecordError> {
+        let mut bytes = Vec::new();
+        let mut read = || {
+            let mut file = file::open(path)?;
+            let mut length = [0; 8];
+            file.read_exact(&mut length)?;
+            file.take(u64::from_le_bytes(length).min(LARGEST_HEADER)).read_to_end(&mut bytes)
+        };
+        read().map_err(RecordError::io(path, "cannot be read"))?;
+        #[derive(Deserialize)]
+        struct File {
+            #[serde(rename = "__metadata__", default)]
+            entries: HashMap<String, String>,
+        }
+        let damaged = |_| RecordError::Damaged {
+            path: path.to_owned(),
+            reason: "its header is not readable".to_owned(),
+        };
+        let file: File = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let text = file.entries.get(ENTRY);
+        let text =
+            text.ok_or_else(|| RecordError::malformed(path, WHAT, "its header has no `leaklab` entry"))?;
+        Self::of_value(serde_json::from_str(text).map_err(damaged)?, path)
+    }
+
+    /// Reads the `leaklab` entry, of which every version has the format.
+    fn of_value(value: serde_json::Value, path: &Path) -> Result<Self, RecordError> {
+        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        RecordError::check_format(path, WHAT, found, FORMAT)?;
+        serde_json::from_value(value).map_err(|e| RecordError::malformed(path, WHAT, e))
+    }
 }
 
 /// Position of a run in training. Every random number is a function of the seed and these counters, so this
@@ -149,10 +201,7 @@ impl Checkpoint {
         if hexadecimal(&Sha256::digest(&bytes)) != signed {
             return Err(damaged("its checksum does not match"));
         }
-        let found = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        RecordError::check_format(path, WHAT, found, FORMAT)?;
-        let header: Header =
-            serde_json::from_value(value).map_err(|e| RecordError::malformed(path, WHAT, e))?;
+        let header = Header::of_value(value, path)?;
         let file = SafeTensors::deserialize(&bytes).map_err(|e| damaged(&e.to_string()))?;
         let mut tensors = Vec::new();
         for (name, view) in file.tensors() {

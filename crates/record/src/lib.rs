@@ -44,5 +44,5 @@ pub use process::Process;
 pub use quantity::{Quantity, Reading, Scale, Unit, UnknownQuantity};
 pub use row::{Field, Row, Rows};
 pub use study::StudyFolder;
-pub use table::{Cell, Column, Table, TableError};
+pub use table::{Cell, Column, Origin, Table, TableError};
 pub use verdict::{Case, ClaimId, Verdict};

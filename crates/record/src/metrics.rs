@@ -100,14 +100,9 @@ fn check(epochs: Vec<Epoch>, path: &Path) -> Result<Vec<Epoch>, RecordError> {
     Ok(epochs)
 }
 
-/// Appends an epoch.
-pub fn append(path: &Path, epoch: &Epoch) -> Result<(), RecordError> {
-    lines::append(path, epoch)
-}
-
-/// Removes a torn last line and every epoch after `last`, and returns the rest. All epochs up to `last` must
-/// be present, because they are written before the checkpoint of that epoch.
-pub fn cut_after(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
+/// Like [`read`], for a run whose checkpoint was written after `last` epochs: all of them must be present,
+/// because they are written before it.
+pub fn read_through(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
     let complete = read(path)?;
     if (complete.len() as u64) < last {
         let reason = format!(
@@ -116,6 +111,17 @@ pub fn cut_after(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
         );
         return Err(RecordError::Damaged { path: path.to_owned(), reason });
     }
+    Ok(complete)
+}
+
+/// Appends an epoch.
+pub fn append(path: &Path, epoch: &Epoch) -> Result<(), RecordError> {
+    lines::append(path, epoch)
+}
+
+/// Removes a torn last line and every epoch after `last`, and returns the rest; see [`read_through`].
+pub fn cut_after(path: &Path, last: u64) -> Result<Vec<Epoch>, RecordError> {
+    let complete = read_through(path, last)?;
     lines::retain::<Epoch>(path, WHAT, FORMAT, |line| line.epoch <= last)?;
     Ok(complete.into_iter().take_while(|epoch| epoch.epoch <= last).collect())
 }

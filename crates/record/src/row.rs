@@ -2,7 +2,10 @@
 //! other columns is refused with a message that lists them. Text and cells exist only where a file is read or
 //! written.
 
-use crate::table::{Cell, Table, TableError};
+use crate::checkpoint::Header;
+use crate::folder::RunFolder;
+use crate::table::{Cell, Origin, Table, TableError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// A value that a cell can contain.
@@ -40,6 +43,8 @@ pub struct Rows<R> {
     pub definition: String,
     /// What a reader must know about individual values.
     pub notes: Vec<String>,
+    /// What it was measured with, if it is a table of a run and this is known.
+    pub origin: Option<Origin>,
     /// The rows.
     pub rows: Vec<R>,
 }
@@ -47,7 +52,8 @@ pub struct Rows<R> {
 impl<R: Row> Rows<R> {
     /// An empty table.
     pub fn new(title: impl Into<String>, definition: impl Into<String>) -> Self {
-        Rows { title: title.into(), definition: definition.into(), notes: Vec::new(), rows: Vec::new() }
+        let (title, definition) = (title.into(), definition.into());
+        Rows { title, definition, notes: Vec::new(), origin: None, rows: Vec::new() }
     }
 
     /// Adds a note, unless the table already has it.
@@ -73,6 +79,7 @@ impl<R: Row> Rows<R> {
     pub fn table_named(&self, name: &str) -> Table {
         let mut table = Table::new(name, &self.title, &self.definition, R::COLUMNS);
         table.notes.clone_from(&self.notes);
+        table.origin.clone_from(&self.origin);
         self.rows.iter().for_each(|row| table.push(row.cells()));
         table
     }
@@ -94,6 +101,7 @@ impl<R: Row> Rows<R> {
             title: table.title.clone(),
             definition: table.definition.clone(),
             notes: table.notes.clone(),
+            origin: table.origin.clone(),
             rows: rows.collect::<Result<_, _>>()?,
         })
     }
@@ -106,11 +114,27 @@ impl<R: Row> Rows<R> {
     /// Like [`Rows::read`], under another name.
     pub fn read_named(folder: &Path, name: &str) -> Result<Option<Self>, TableError> {
         let path = folder.join(format!("{name}.json"));
-        if !path.is_file() {
-            return Ok(None);
-        }
-        let table = Table::read(&path)?;
+        let table = match Table::read(&path) {
+            Err(TableError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+            table => table?,
+        };
         Self::from_table(&table).map(Some).map_err(|reason| TableError::Malformed { path, reason })
+    }
+
+    /// Reads the table of this kind in a run's `analysis` folder; `None` if it does not exist. If the run has
+    /// a checkpoint, a table that was measured with other weights is refused.
+    pub fn of_run(run: &RunFolder, checkpoint: Option<&Header>) -> Result<Option<Self>, TableError> {
+        let folder = run.analysis();
+        let found = Self::read(&folder)?;
+        let origin = found.as_ref().and_then(|rows| rows.origin.as_ref());
+        if let (Some(origin), Some(header)) = (origin, checkpoint)
+            && origin.checkpoint != header.checksum
+        {
+            let path = folder.join(format!("{}.json", R::TABLE));
+            let (measured, trained) = (origin.epoch, header.position.epoch);
+            return Err(TableError::Outdated { path, measured, trained });
+        }
+        Ok(found)
     }
 
     /// Writes the table into a folder, as JSON and CSV, atomically.
@@ -292,6 +316,21 @@ mod tests {
         let table = sample().table();
         assert_eq!(table.columns[1].description, "How long, if it is known.");
         assert_eq!((Sample::time, table.notes.len()), ("time", 1));
+    }
+
+    /// Only a file that does not exist is no table.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sample.json");
+        std::fs::create_dir(&path).unwrap();
+        let message = Rows::<Sample>::read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("sample.json") && message.contains("it is a folder"), "{message}");
+        std::fs::remove_dir(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let message = Rows::<Sample>::read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("sample.json") && message.contains("not a regular file"), "{message}");
     }
 
     #[test]

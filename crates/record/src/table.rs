@@ -82,6 +82,17 @@ pub struct Column {
     pub description: String,
 }
 
+/// What a table of a run was measured with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Number of epochs for which the weights were trained.
+    pub epoch: u64,
+    /// Checksum of the checkpoint that contains them.
+    pub checkpoint: String,
+    /// Number of test images.
+    pub images: u64,
+}
+
 /// Results with their definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
@@ -95,6 +106,9 @@ pub struct Table {
     pub definition: String,
     /// What a reader must know about individual values: why a cell is empty, what was omitted.
     pub notes: Vec<String>,
+    /// What it was measured with, if it is a table of a run. Earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The columns, in order.
     pub columns: Vec<Column>,
     /// The rows; each has one cell per column.
@@ -132,6 +146,20 @@ pub enum TableError {
         /// Its format.
         found: u64,
     },
+    /// The run has been trained since the table was measured.
+    #[error(
+        "{}: measured with the weights after epoch {measured}, and not with those of the run's checkpoint \
+         (epoch {trained}); analyse the run again",
+        path.display()
+    )]
+    Outdated {
+        /// The file.
+        path: PathBuf,
+        /// Epoch of the weights that were measured.
+        measured: u64,
+        /// Epoch of the checkpoint.
+        trained: u64,
+    },
 }
 
 impl Table {
@@ -151,6 +179,7 @@ impl Table {
             title: title.to_owned(),
             definition: definition.to_owned(),
             notes: Vec::new(),
+            origin: None,
             columns,
             rows: Vec::new(),
         }

@@ -11,7 +11,7 @@ use crate::evaluate::presentation;
 use crate::run::{RunError, TrainedRun, Weights, load_dataset};
 use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{NoiseKey, Stimulus, file};
+use leaklab_record::{NoiseKey, Origin, Stimulus, file};
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ impl Analyst {
         if run.position.epoch == 0 {
             return Err(AnalysisError::NoEpoch { path: path.to_owned() });
         }
-        let epochs = metrics::read(&run.folder.metrics())?;
+        let epochs = metrics::read_through(&run.folder.metrics(), run.position.epoch)?;
         let mut config = run.config.clone();
         config.data_dir = options.data_dir.clone().or(config.data_dir);
         let limit = options.images.or(config.analysis_images);
@@ -141,6 +141,12 @@ impl Analyst {
             notes.push(format!("Trained with tau {trained}, run with tau {}.", self.run.network.leak()));
         }
         notes
+    }
+
+    /// What its tables are measured with.
+    pub(super) fn origin(&self) -> Origin {
+        let (epoch, checkpoint) = (self.run.position.epoch, self.run.checksum.clone());
+        Origin { epoch, checkpoint, images: self.dataset.test.len() as u64 }
     }
 
     /// Fingerprint of everything that a pass depends on.

@@ -192,6 +192,16 @@ pub enum AnalysisError {
         /// The run.
         path: PathBuf,
     },
+    /// A run is marked as complete, and a file that every complete run has is missing.
+    #[error(
+        "{}: missing, although the run is marked as complete; put it back, or run the study again, which \
+         makes missing tables again",
+        path.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The data set has no test images.
     #[error("data set {0} has no test samples to analyse")]
     NoImages(String),
@@ -235,6 +245,7 @@ pub fn analyse(
         };
         for table in &mut made {
             table.notes.extend(analyst.notes());
+            table.origin = Some(analyst.origin());
             table.write(&folder)?;
         }
         tables.append(&mut made);

@@ -4,6 +4,7 @@
 //! data set is read for its number of images only.
 
 use super::{Plan, StudyError, check};
+use crate::analysis::compare::is_complete;
 use crate::config::{RunConfig, StudyConfig};
 use crate::run::load_dataset;
 use leaklab_record::lock::Holder;
@@ -158,7 +159,7 @@ impl Status {
 }
 
 fn state(folder: &RunFolder) -> Result<State, StudyError> {
-    if folder.complete().is_file() {
+    if is_complete(folder) {
         return Ok(State::Done);
     }
     if !folder.path().is_dir() {

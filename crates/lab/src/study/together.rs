@@ -4,18 +4,18 @@
 
 use super::StudyError;
 use super::work::{Event, Work};
-use crate::analysis::compare::{CompareError, compare_folders};
+use crate::analysis::compare::{CompareError, compare_folders, is_complete};
 use crate::analysis::{Advance, AnalysisError, mechanism};
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_record::{RecordError, RunLock, atomic, file, lines};
+use leaklab_record::{RecordError, RunFolder, RunLock, atomic, file, lines};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Work<'_> {
-    /// The folders of all complete runs. They are sorted, because the tables must not depend on the order in
-    /// which runs finish.
+    /// The folders of all runs that are marked as complete. They are sorted, because the tables must not
+    /// depend on the order in which runs finish.
     fn complete(&self) -> Vec<PathBuf> {
         let folders = self.config.runs().into_iter().map(|run| self.folder.run(&run.key()));
         let complete = folders.filter(|folder| folder.complete().is_file());
@@ -24,14 +24,16 @@ impl Work<'_> {
         paths
     }
 
-    /// Writes the comparison of the runs that are complete, and records the time that analyses took.
+    /// Writes the comparison of the runs that are complete so far, and records the time that analyses took.
     pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
         let lock = self.lock()?;
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
         self.remove_mechanism(&lock)?;
-        self.write_comparison(&lock)
+        // Another lane may be measuring a run again whose tables were lost.
+        let runs = self.complete().into_iter().filter(|run| is_complete(&RunFolder::at(run)));
+        self.write_comparison(&lock, runs)
     }
 
     /// Removes the tables of the mechanism analysis. They describe the runs that were complete when they were
@@ -47,9 +49,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn write_comparison(&self, lock: &RunLock) -> Result<(), StudyError> {
+    fn write_comparison(
+        &self,
+        lock: &RunLock,
+        runs: impl Iterator<Item = PathBuf>,
+    ) -> Result<(), StudyError> {
         lock.check()?;
-        let runs = self.complete();
+        let runs: Vec<PathBuf> = runs.collect();
         if runs.is_empty() {
             return Ok(());
         }
@@ -67,7 +73,7 @@ impl Work<'_> {
     /// Writes the last comparison, and the mechanism analysis if the study includes it.
     pub(super) fn conclude(&self, threads: usize) -> Result<(), StudyError> {
         let lock = self.lock()?;
-        self.write_comparison(&lock)?;
+        self.write_comparison(&lock, self.complete().into_iter())?;
         if self.config.base.mechanism { self.mechanism(threads, &lock) } else { self.remove_mechanism(&lock) }
     }
 

@@ -9,6 +9,7 @@
 use super::folder::pinned;
 use super::plan::Plan;
 use super::{StudyError, begin, check};
+use crate::analysis::compare::CompareError;
 use crate::analysis::{self, Advance, Analysis, AnalysisError, mechanism};
 use crate::config::{RunConfig, StudyConfig};
 use crate::train::{self, Control};
@@ -131,7 +132,7 @@ pub fn run_one(
 }
 
 /// Compares the runs that are complete, adds the mechanism analysis if all are, and returns the names of
-/// those that are not.
+/// those that are not, with the reason if a run is marked as complete.
 pub fn compare(
     config: &StudyConfig,
     folder: &StudyFolder,
@@ -142,18 +143,22 @@ pub fn compare(
     let config = &with_digest(config, folder)?;
     let work = Work::begin(config, folder, options, watcher)?;
     work.theory()?;
-    let missing: Vec<String> = work
-        .turns()
-        .into_iter()
-        .filter(|turn| !turn.folder.complete().is_file())
-        .map(|turn| turn.name)
-        .collect();
+    let missing: Vec<String> = work.turns().into_iter().filter_map(incomplete).collect();
     if missing.is_empty() {
         work.conclude(threads)?;
     } else {
         work.compare(None)?;
     }
     Ok(missing)
+}
+
+/// The name of a run that cannot be compared.
+fn incomplete(turn: Turn) -> Option<String> {
+    if !turn.folder.complete().is_file() {
+        return Some(turn.name);
+    }
+    let error = analysis::compare::read(&turn.folder).err()?;
+    Some(format!("{} ({error})", turn.name))
 }
 
 /// A study with the digest of the data that its folder was started with.
@@ -323,7 +328,11 @@ impl<'a> Work<'a> {
         match lock.filter(|_| !done_elsewhere()) {
             Some(lock) => {
                 let analyses = self.one(turn, lock, threads)?;
-                self.compare(Some(analyses))?;
+                match self.compare(Some(analyses)) {
+                    // A run whose turn is still to come was measured with other images since it was complete.
+                    Err(StudyError::Analysis(AnalysisError::Compare(CompareError::Images { .. }))) => {}
+                    other => other?,
+                }
             }
             None => {
                 self.tell(&Event::Run { index: turn.index, name: &turn.name, stage: Stage::Analysed });

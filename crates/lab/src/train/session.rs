@@ -60,7 +60,7 @@ impl Session {
             Some(found) => {
                 notices.extend(found.instead_of.as_ref().map(run::previous_used));
                 let header = &found.checkpoint.header;
-                let changed = run::changes(&config, &found.checkpoint, Binds::Course);
+                let changed = run::changes(&config, header, Binds::Course);
                 if !changed.is_empty() {
                     notices.push(format!(
                         "run.toml was changed since the last checkpoint ({}); the rest of the run follows \

@@ -36,6 +36,9 @@ pub fn lead(study: &Study) -> Html {
     if study.compare.answer.is_some() && study.trained() < study.planned {
         out.add("<div class=\"notice missing\"><p>Preliminary: {}.</p></div>", &[&study.progress()]);
     }
+    if let Some(problem) = study.comparison_problem() {
+        out.add("<div class=\"notice missing\"><p>{}</p></div>", &[&problem]);
+    }
     out
 }
 

@@ -28,7 +28,7 @@ pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
 pub fn only<R: Clone>(rows: &Rows<R>, keep: impl Fn(&R) -> bool) -> Rows<R> {
     let chosen = rows.rows.iter().filter(|row| keep(row)).cloned().collect();
     let (title, definition, notes) = (rows.title.clone(), rows.definition.clone(), rows.notes.clone());
-    Rows { title, definition, notes, rows: chosen }
+    Rows { title, definition, notes, origin: rows.origin.clone(), rows: chosen }
 }
 
 /// The conditions of a list that occur among some names.

@@ -10,7 +10,9 @@ use leaklab_record::machine::{self, Trainer};
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::noun::{leak_condition, tau_condition};
 use leaklab_record::tables::PlanRow;
-use leaklab_record::{Manifest, NoiseKey, RecordError, Role, RunFolder, StudyFolder, TableError, Tau, file};
+use leaklab_record::{
+    Header, Manifest, NoiseKey, RecordError, Role, RunFolder, RunKey, StudyFolder, TableError, Tau, file,
+};
 use std::path::{Path, PathBuf};
 
 /// Why the records of a study could not be read, or its page could not be written.
@@ -40,6 +42,36 @@ pub enum ReportError {
         action: &'static str,
         /// The system's error.
         source: std::io::Error,
+    },
+    /// A folder contains another run than the study's plan has there.
+    #[error(
+        "{}: the plan of the study has {planned} here, but run.toml is that of {found}; put the folder of \
+         the right run here, or remove it",
+        path.display()
+    )]
+    OtherRun {
+        /// The run's folder.
+        path: PathBuf,
+        /// Condition and seed of the plan.
+        planned: String,
+        /// Condition and seed of the run.
+        found: String,
+    },
+    /// A run's settings are not those that its weights were trained with.
+    #[error(
+        "{}: its weights do not match its run.toml: they were trained with {key} = {trained}, not {now}; \
+         undo the change of run.toml, or train a new run",
+        path.display()
+    )]
+    Edited {
+        /// The run's folder.
+        path: PathBuf,
+        /// The setting.
+        key: &'static str,
+        /// Its value in training.
+        trained: String,
+        /// Its value in `run.toml`.
+        now: String,
     },
     /// A run's file cannot be read.
     #[error(transparent)]
@@ -107,8 +139,8 @@ impl Run {
         self.complete || self.epochs.last().is_some_and(|epoch| epoch.epoch >= self.planned_epochs)
     }
 
-    /// Reads a run. Its condition is that of the study's plan. The condition of a run without a plan follows
-    /// from its settings, by the lab's rule.
+    /// Reads a run. Its condition is that of the study's plan, to which its settings must belong. The
+    /// condition of a run without a plan follows from its settings, by the lab's rule.
     fn read(folder: &RunFolder, plan: &[PlanRow]) -> Result<Self, ReportError> {
         let manifest = Manifest::read(&folder.run_toml())?;
         let whole = |key: &str| {
@@ -116,23 +148,40 @@ impl Run {
             value.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
         };
         let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let planned = plan.iter().find(|row| row.run == name).map(|row| row.condition.clone());
         let leak = manifest.leak();
         let by_leak = || leak.as_ref().map(leak_condition);
-        let condition = planned.or_else(|| manifest.text_of("condition")).or_else(by_leak);
-        let condition = condition.unwrap_or_default();
         let uniform = leak.as_ref().and_then(|leak| leak.as_uniform());
+        let own = manifest.text_of("condition").or_else(by_leak).unwrap_or_default();
+        let mut key = RunKey { condition: own, seed: whole("seed") };
+        if let Some(row) = plan.iter().find(|row| row.run == name) {
+            if key.folder_name() != name || (row.tau.is_some() && row.tau != uniform) {
+                let tau = leak.as_ref().map_or_else(String::new, |leak| format!(" and tau {leak}"));
+                return Err(ReportError::OtherRun {
+                    path: folder.path().to_owned(),
+                    planned: format!("'{}' with seed {}", row.condition, row.seed),
+                    found: format!("'{}' with seed {}{tau}", key.condition, key.seed),
+                });
+            }
+            key.condition.clone_from(&row.condition);
+        }
+        let RunKey { condition, seed } = key;
+        // Before the metrics: while a run is trained, those of an epoch are written first.
+        let checkpoint = Header::of_run(folder)?;
+        if let Some(header) = &checkpoint {
+            check_settings(&manifest, header, folder)?;
+        }
+        let trained = checkpoint.as_ref().map_or(0, |header| header.position.epoch);
         Ok(Run {
             name,
             tau: uniform.filter(|&tau| condition == tau_condition(tau)),
             condition,
-            seed: whole("seed"),
+            seed,
             planned_epochs: whole("epochs"),
             complete: folder.complete().is_file(),
-            epochs: metrics::read(&folder.metrics())?,
+            epochs: metrics::read_through(&folder.metrics(), trained)?,
             notices: health::read(&folder.health())?,
             machines: machine::read(&folder.machines())?,
-            tables: RunTables::read(&folder.analysis())?,
+            tables: RunTables::read(folder, checkpoint.as_ref())?,
         })
     }
 }
@@ -216,6 +265,26 @@ impl Study {
         format!("{trained} of {planned} {runs} {are} trained")
     }
 
+    /// What is wrong with the tables of the comparison, as a sentence: they include runs that the study does
+    /// not have, or omit runs that are complete.
+    pub fn comparison_problem(&self) -> Option<String> {
+        let compared: Vec<&str> =
+            self.compare.runs.iter().flat_map(|t| &t.rows).map(|row| &*row.run).collect();
+        let here: Vec<&str> = self.runs.iter().map(|run| &*run.name).collect();
+        let gone: Vec<&str> = compared.iter().copied().filter(|run| !here.contains(run)).collect();
+        let complete = self.runs.iter().filter(|run| run.complete).map(|run| &*run.name);
+        let omitted: Vec<&str> = complete.filter(|run| !compared.contains(run)).collect();
+        let mut problems = Vec::new();
+        if !gone.is_empty() {
+            problems.push(format!("includes runs that this study does not have: {}", gone.join(", ")));
+        }
+        if !omitted.is_empty() && !compared.is_empty() {
+            problems.push(format!("omits runs that are complete: {}", omitted.join(", ")));
+        }
+        let again = "Compare the runs again with leaklab study or leaklab analyse compare.";
+        (!problems.is_empty()).then(|| format!("The comparison {}. {again}", problems.join(", and ")))
+    }
+
     /// The word for what a network is shown.
     pub fn sample(&self) -> &'static str {
         if self.recorded { "recording" } else { "image" }
@@ -271,6 +340,29 @@ impl Study {
             runs.find_map(&get)
         };
         self.shown().into_iter().filter_map(|condition| Some((condition, of(condition)?))).collect()
+    }
+}
+
+/// Refuses settings that identify a run and are not those that its weights were trained with.
+fn check_settings(now: &Manifest, header: &Header, folder: &RunFolder) -> Result<(), ReportError> {
+    let text: String = header.settings.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    let path = folder.checkpoint();
+    let settings =
+        toml::from_str(&text).map_err(|e| RecordError::malformed(&path, "checkpoint", e.message()))?;
+    let trained = Manifest { settings, text };
+    let leak = |manifest: &Manifest| manifest.leak().map(|leak| leak.to_string());
+    let setting = |key| (key, trained.text_of(key), now.text_of(key));
+    let settings = ["dataset", "network", "time_steps", "seed"].map(setting);
+    let all = [("tau", leak(&trained), leak(now))].into_iter().chain(settings);
+    let words = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+    match all.into_iter().find(|(_, trained, now)| trained != now) {
+        None => Ok(()),
+        Some((key, trained, now)) => Err(ReportError::Edited {
+            path: folder.path().to_owned(),
+            key,
+            trained: words(trained),
+            now: words(now),
+        }),
     }
 }
 

@@ -8,7 +8,7 @@ use leaklab_record::tables::{
     LayerLeakRow, MembraneRow, NormByConditionRow, PriceRow, RasterRow, ResponseRow,
     RobustnessByConditionRow, RunRow, SplitRow, Table1Row, TimeRow, TradeoffRow, WHY_CLAIMS, WhyRow,
 };
-use leaklab_record::{Quantity, Row, Rows, TableError};
+use leaklab_record::{Header, Quantity, Row, Rows, RunFolder, TableError};
 use std::path::Path;
 
 /// Tables of the comparison.
@@ -140,19 +140,19 @@ pub struct RunTables {
 }
 
 impl RunTables {
-    /// Reads the folder's tables.
-    pub fn read(folder: &Path) -> Result<Self, TableError> {
+    /// Reads the tables of a run, which must be measured with the weights of its checkpoint, if it has one.
+    pub fn read(run: &RunFolder, checkpoint: Option<&Header>) -> Result<Self, TableError> {
         Ok(RunTables {
-            activity: read(folder)?,
-            energy: read(folder)?,
-            input_spectrum: read(folder)?,
-            input_amplitude: read(folder)?,
-            critical: read(folder)?,
-            critical_summary: read(folder)?,
-            hidden_spectrum: read(folder)?,
-            raster: read(folder)?,
-            membrane: read(folder)?,
-            image: read(folder)?,
+            activity: of_run(run, checkpoint)?,
+            energy: of_run(run, checkpoint)?,
+            input_spectrum: of_run(run, checkpoint)?,
+            input_amplitude: of_run(run, checkpoint)?,
+            critical: of_run(run, checkpoint)?,
+            critical_summary: of_run(run, checkpoint)?,
+            hidden_spectrum: of_run(run, checkpoint)?,
+            raster: of_run(run, checkpoint)?,
+            membrane: of_run(run, checkpoint)?,
+            image: of_run(run, checkpoint)?,
         })
     }
 }
@@ -160,4 +160,9 @@ impl RunTables {
 /// The table of this kind, if it has rows.
 pub fn read<R: Row>(folder: &Path) -> Result<Option<Rows<R>>, TableError> {
     Ok(Rows::read(folder)?.filter(|rows| !rows.rows.is_empty()))
+}
+
+/// The table of this kind of a run, if it has rows.
+fn of_run<R: Row>(run: &RunFolder, checkpoint: Option<&Header>) -> Result<Option<Rows<R>>, TableError> {
+    Ok(Rows::of_run(run, checkpoint)?.filter(|rows| !rows.rows.is_empty()))
 }

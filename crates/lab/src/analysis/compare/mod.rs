@@ -13,9 +13,10 @@ mod values;
 pub use conditions::Group;
 pub(crate) use conditions::default_baseline;
 pub use load::{compare_folders, load};
+pub(crate) use load::{is_complete, read};
 pub use values::Comparison;
 
-use super::claims;
+use super::{Analysis, claims};
 use crate::config::{KEYS, RunConfig};
 use leaklab_record::health::Notice;
 use leaklab_record::metrics::Epoch;
@@ -44,6 +45,8 @@ pub struct RunRecord {
     pub robustness_summary: Vec<RobustnessSummaryRow>,
     /// Table `generalisation_summary`.
     pub generalisation_summary: Vec<GeneralisationSummaryRow>,
+    /// Number of images with which activity was measured, if it is known.
+    pub activity_images: Option<u64>,
     /// Table `activity`.
     pub activity: Vec<ActivityRow>,
     /// Table `activity_summary`.
@@ -64,9 +67,20 @@ impl RunRecord {
             correctness: Vec::new(),
             robustness_summary: Vec::new(),
             generalisation_summary: Vec::new(),
+            activity_images: None,
             activity: Vec::new(),
             activity_summary: Vec::new(),
             critical_summary: Vec::new(),
+        }
+    }
+
+    /// Number of test images that an analysis used, if it is known.
+    fn images(&self, analysis: Analysis) -> Option<u64> {
+        match analysis {
+            Analysis::Robustness => self.correctness.first().map(|row| row.correct.len() as u64),
+            Analysis::Activity | Analysis::Energy => self.activity_images,
+            Analysis::Spectrum => self.critical_summary.first().map(|row| row.images + row.left_out),
+            Analysis::Generalisation | Analysis::Example => None,
         }
     }
 
@@ -117,17 +131,19 @@ pub enum CompareError {
     /// Runs were analysed with different numbers of test images.
     #[error(
         "{a} was analysed with {images_a} test samples and {b} with {images_b}; analyse both with the same \
-         number, for example with `leaklab analyse {b} robustness --images {images_a}`"
+         number, for example with `leaklab analyse {b} {analysis} --images {images_a}`"
     )]
     Images {
+        /// The analysis.
+        analysis: Analysis,
         /// The first run.
         a: String,
         /// The second run.
         b: String,
         /// Test images of the first run.
-        images_a: usize,
+        images_a: u64,
         /// Test images of the second run.
-        images_b: usize,
+        images_b: u64,
     },
     /// Two runs have the same condition and seed.
     #[error(
@@ -161,7 +177,8 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
     let (claims, answer) = claims::judge(&comparison);
     let mut tables = tables::all(&comparison);
     tables.extend([claims.table(), answer.table(), further::rows(&comparison).table()]);
-    for note in [seeds_note(&comparison), validation_note(&comparison)].into_iter().flatten() {
+    let notes = [seeds_note(&comparison), validation_note(&comparison), epochs_note(runs)];
+    for note in notes.into_iter().flatten() {
         tables.iter_mut().for_each(|table| table.notes.push(note.clone()));
     }
     Ok(tables)
@@ -183,7 +200,6 @@ const ALIKE: [&str; 8] = [
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
     let first = runs.first().ok_or(CompareError::NoRuns)?;
     let words = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
-    let images = |run: &RunRecord| run.correctness.first().map(|row| row.correct.len());
     for (i, run) in runs.iter().enumerate() {
         for key in KEYS.iter().filter(|key| ALIKE.contains(&key.name)) {
             let (a, b) = (key.text(&first.config), key.text(&run.config));
@@ -205,13 +221,15 @@ fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
             return Err(CompareError::Unlike { a, b, condition, difference });
         }
         // A probe is not tested under noise.
-        let measured = runs[..i].iter().find(|other| images(other).is_some());
-        if let Some(other) = measured
-            && let (Some(images_a), Some(images_b)) = (images(other), images(run))
-            && images_a != images_b
-        {
-            let (a, b) = (other.name.clone(), run.name.clone());
-            return Err(CompareError::Images { a, b, images_a, images_b });
+        for analysis in Analysis::ALL {
+            let measured = runs[..i].iter().find(|other| other.images(analysis).is_some());
+            if let Some(other) = measured
+                && let (Some(images_a), Some(images_b)) = (other.images(analysis), run.images(analysis))
+                && images_a != images_b
+            {
+                let (a, b) = (other.name.clone(), run.name.clone());
+                return Err(CompareError::Images { analysis, a, b, images_a, images_b });
+            }
         }
         let RunKey { condition, seed } = run.key();
         if let Some(other) = runs[..i].iter().find(|other| other.key() == run.key()) {
@@ -229,6 +247,21 @@ fn validation_note(comparison: &Comparison) -> Option<String> {
             "The networks were not tested with the test set, but with held-out training images (validation = \
              {share}): wherever it says \"test\", these are meant."
         )
+    })
+}
+
+fn epochs_note(runs: &[RunRecord]) -> Option<String> {
+    let epochs = |run: &RunRecord| (run.epochs.len() as u64, run.config.epochs);
+    let partly = runs.iter().filter(|run| epochs(run).0 < epochs(run).1);
+    let partly: Vec<String> = partly
+        .map(|run| {
+            let (done, planned) = epochs(run);
+            format!("{} ({done} of {planned})", run.name)
+        })
+        .collect();
+    (!partly.is_empty()).then(|| {
+        let runs = partly.join(", ");
+        format!("These runs have not been trained for all of their epochs: {runs}.")
     })
 }
 
