@@ -24,8 +24,8 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
             arguments.out.display()
         )));
     }
-    let simulation =
-        (arguments.segments > 0).then_some(Simulation { segments: arguments.segments, seed: arguments.seed });
+    let segments = arguments.segments as usize;
+    let simulation = (segments > 0).then_some(Simulation { segments, seed: arguments.seed });
     let tables = tables(simulation);
     if let Some(folder) = &arguments.tables {
         std::fs::create_dir_all(folder)
