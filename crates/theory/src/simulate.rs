@@ -68,8 +68,8 @@ fn start_up(model: &Neuron) -> f64 {
     5.0 * regular / model.rate().max(1e-2)
 }
 
-/// Largest number of steps that is reasonable to simulate: about half an hour on one core.
-pub const MOST_STEPS: f64 = 1e11;
+/// Largest number of steps that is reasonable to simulate: about four minutes on one core.
+pub const MOST_STEPS: f64 = 1e10;
 
 /// Simulates the neuron and estimates its spectra at the Welch frequencies nearest to `omegas`.
 pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<Estimate, ParameterError> {

@@ -282,17 +282,25 @@ pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
         let reason = format!("a whole number from 1 to {MOST_THREADS} is expected");
         return Err(TrainError::Threads { threads, reason });
     }
-    let machine = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    check_address_space(count.unwrap_or_else(machine))?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    check_address_space(count.unwrap_or(cores), cores)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build();
     pool.map_err(|e| TrainError::Threads { threads: count.unwrap_or(0), reason: e.to_string() })
 }
 
+/// Address space of a thread in bytes: the stack of 2 MiB, and a margin for its guard pages and the stack of its
+/// signal handler.
+const THREAD_SPACE: u64 = 9 << 18;
+/// Address space that the C library reserves for the allocations of a thread, for up to eight threads per core.
+const ARENA_SPACE: u64 = 64 << 20;
+const ARENAS_PER_CORE: usize = 8;
+
 /// Refuses more threads than the address space has room for (`ulimit -v`): the process would be aborted when
-/// one of them starts. If the system does not report its limit, nothing is refused.
-fn check_address_space(threads: usize) -> Result<(), TrainError> {
+/// one of them starts. If the system does not report a limit, nothing is refused.
+fn check_address_space(threads: usize, cores: usize) -> Result<(), TrainError> {
     let Some(free) = free_address_space() else { return Ok(()) };
-    let needed = threads as u64 * THREAD_SPACE;
+    let arenas = threads.min(cores * ARENAS_PER_CORE);
+    let needed = threads as u64 * THREAD_SPACE + arenas as u64 * ARENA_SPACE;
     if needed <= free {
         return Ok(());
     }
@@ -303,10 +311,6 @@ fn check_address_space(threads: usize) -> Result<(), TrainError> {
     );
     Err(TrainError::Threads { threads, reason })
 }
-
-/// Address space of a thread in bytes: the stack of 2 MiB, and a margin for the stack of its signal handler, the
-/// guard pages and its first allocations.
-const THREAD_SPACE: u64 = 3 << 20;
 
 /// Bytes of address space that this process may still use, if there is a limit.
 fn free_address_space() -> Option<u64> {
