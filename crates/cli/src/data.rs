@@ -1,5 +1,6 @@
 //! `leaklab data`.
 
+use crate::output::{self, FileKind, path_text};
 use crate::{Outcome, flags, usage};
 use indicatif::{ProgressBar, ProgressStyle};
 use leaklab_engine::Shape;
@@ -139,6 +140,7 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
     let folder = location::folder(data_dir)?;
     let rows = DATASETS.iter().map(|info| (info, state(info, &folder)));
     if json {
+        let folder = path_text(&folder)?;
         let rows: Vec<Value> = rows
             .map(|(info, (here, place))| {
                 json!({
@@ -207,6 +209,9 @@ fn fetch(info: &Info, data_dir: Option<&Path>, json: bool) -> Outcome {
         }
     }
     let folder = location::folder(data_dir)?;
+    if json {
+        path_text(&folder)?;
+    }
     let mut bar: Option<ProgressBar> = None;
     let terminal = std::io::stderr().is_terminal();
     let mut last_tenth = 0;
@@ -319,6 +324,10 @@ fn verify(name: &str, data_dir: Option<&Path>, json: bool) -> Outcome {
 
 fn show(arguments: &Show) -> Outcome {
     let events = find(&arguments.name)?.has_events();
+    output::file("--out", &arguments.out, FileKind::Png)?;
+    if arguments.json {
+        path_text(&arguments.out)?;
+    }
     let of_images = arguments.encoder.is_some() || arguments.normalise.is_some();
     let of_events = arguments.step_us.is_some() || arguments.downsample.is_some();
     if (events && of_images) || (!events && of_events) {

@@ -1,6 +1,7 @@
 //! `leaklab export`.
 
 use crate::Outcome;
+use crate::output::{self, FileKind};
 use leaklab_lab::exchange::quantise::{self, WeightBits};
 use leaklab_lab::exchange::{self, Model, Target, nir, npz};
 use leaklab_lab::run::Weights;
@@ -47,6 +48,14 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
+    for (flag, path, kind) in [
+        ("--nir", &arguments.nir, FileKind::Nir),
+        ("--npz", &arguments.npz, FileKind::Npz),
+        ("--quantised", &arguments.quantised, FileKind::Safetensors),
+    ] {
+        path.iter().try_for_each(|path| output::file(flag, path, kind))?;
+    }
+    arguments.safetensors.iter().try_for_each(|path| output::folder("--safetensors", path))?;
     let weights = if arguments.best { Weights::Best } else { Weights::Last };
     let model = Model::open(&arguments.run, weights)?;
     if let Some(notice) = &model.notice {

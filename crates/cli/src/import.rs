@@ -1,6 +1,7 @@
 //! `leaklab import`.
 
 use crate::images::Images;
+use crate::output::{self, path_text};
 use crate::{Outcome, usage};
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::config::{RunConfig, Settings};
@@ -49,6 +50,13 @@ pub fn run(arguments: Arguments) -> Outcome {
     {
         return Err(usage(format!("--dt {dt}: a positive number of seconds is expected")));
     }
+    arguments.out.iter().try_for_each(|path| output::folder("--out", path))?;
+    if arguments.json {
+        [Some(&arguments.file), arguments.out.as_ref()]
+            .into_iter()
+            .flatten()
+            .try_for_each(|path| path_text(path).map(|_| ()))?;
+    }
     let graph = nir::read(&arguments.file)?;
     let options = ImportOptions {
         dt: arguments.dt,
@@ -85,7 +93,7 @@ fn show(
         settings.set("time_steps", i64::from(steps));
     }
     if let Some(folder) = &arguments.data_dir {
-        settings.set("data_dir", folder.to_string_lossy().as_ref());
+        settings.set("data_dir", path_text(folder)?);
     }
     let config = RunConfig::resolve(settings).map_err(usage)?;
     let dataset = load_dataset(&config)?;

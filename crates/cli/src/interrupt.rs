@@ -10,6 +10,13 @@ use std::time::{Duration, Instant};
 /// pass it on, although the terminal has already sent it to both.
 const SAME: Duration = Duration::from_millis(500);
 
+/// From now on, a file that would exceed the limit of the shell (`ulimit -f`) is an error of writing, as a full
+/// disk is. Otherwise, its signal would end the program without a message.
+pub fn outlive_file_limit() {
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// Whether the user or a batch system has asked to stop.
 #[derive(Debug, Clone)]
 pub struct Interrupt {

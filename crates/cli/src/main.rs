@@ -97,6 +97,7 @@ pub(crate) fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
 }
 
 fn main() -> ExitCode {
+    interrupt::outlive_file_limit();
     let outcome = match Arguments::parse().command {
         Command::Study(arguments) => study::run(arguments),
         Command::Report(arguments) => report::run(arguments),

@@ -1,13 +1,19 @@
-//! Standard output and standard error of the whole program.
+//! What the program writes: standard output, standard error, and the files that a flag names.
 //!
 //! The macros here replace those of the standard library, which panic if a line cannot be written: a full
 //! disk or a closed pipe must not end a training run. The first error is stored, later output is discarded,
 //! and the program reports the error when its work is done ([`lost`]). Control characters in untrusted names
 //! are shown, not interpreted.
+//!
+//! A file that a flag names must have the ending of its kind and must not be one of a run's or a study's own
+//! files ([`file`]), and a folder must not be a run or a study ([`folder`]): a mistyped path would destroy
+//! trained weights.
 
-use leaklab_record::text;
+use crate::{Outcome, usage};
+use leaklab_record::{RunFolder, StudyFolder, text};
 use std::fmt::Arguments;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Why standard output can no longer be written.
@@ -53,4 +59,106 @@ pub fn lost() -> Option<&'static io::Error> {
         let _ = LOST.set(error);
     }
     LOST.get()
+}
+
+/// A kind of file that a flag names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// An image.
+    Png,
+    /// An HTML page.
+    Page,
+    /// A NIR graph.
+    Nir,
+    /// NumPy arrays.
+    Npz,
+    /// Weights.
+    Safetensors,
+}
+
+impl FileKind {
+    /// Its endings; the first is the one that a message gives.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            FileKind::Png => &["png"],
+            FileKind::Page => &["html", "htm"],
+            FileKind::Nir => &["nir", "h5"],
+            FileKind::Npz => &["npz"],
+            FileKind::Safetensors => &["safetensors"],
+        }
+    }
+
+    /// The kind in words.
+    fn words(self) -> &'static str {
+        match self {
+            FileKind::Png => "an image",
+            FileKind::Page => "a page",
+            FileKind::Nir => "a NIR graph",
+            FileKind::Npz => "an archive of NumPy arrays",
+            FileKind::Safetensors => "a file of weights",
+        }
+    }
+
+    /// Refuses a path with another ending.
+    pub fn check_ending(self, flag: &str, path: &Path) -> Outcome {
+        let is = |ending: &&str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+        if self.endings().iter().any(is) {
+            return Ok(());
+        }
+        let endings: Vec<String> = self.endings().iter().map(|ending| format!(".{ending}")).collect();
+        Err(usage(format!(
+            "{flag} {}: the file will be {}; give a name that ends in {}",
+            path.display(),
+            self.words(),
+            endings.join(" or ")
+        )))
+    }
+}
+
+/// Refuses a file with another ending than its kind has, or that is one of a run's or a study's own files.
+pub fn file(flag: &str, path: &Path, kind: FileKind) -> Outcome {
+    kind.check_ending(flag, path)?;
+    let within = path.parent().unwrap_or(Path::new(""));
+    let (run, study) = (RunFolder::at(within), StudyFolder::at(within));
+    let mut own: Vec<PathBuf> = Vec::new();
+    if run.exists() {
+        own.extend([run.checkpoint(), run.previous_checkpoint(), run.best()]);
+    }
+    if run.exists() || study.exists() {
+        own.push(study.page());
+    }
+    // Some file systems do not distinguish upper and lower case.
+    let name = |path: &Path| path.file_name().map(|name| name.to_ascii_lowercase());
+    if own.iter().any(|own| name(own) == name(path)) {
+        let what = if run.exists() { "run" } else { "study" };
+        return Err(usage(format!(
+            "{flag} {}: this file belongs to the {what} in its folder; choose another name",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a folder that contains a run or a study, or that is a part of one.
+pub fn folder(flag: &str, path: &Path) -> Outcome {
+    let path_of = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parent = path_of.parent().unwrap_or(Path::new(""));
+    let (run, study) = (RunFolder::at(parent), StudyFolder::at(parent));
+    let of_study = [study.runs(), study.compare(), study.theory()];
+    let what = match () {
+        () if RunFolder::at(&path_of).exists() => "the folder of a run",
+        () if StudyFolder::at(&path_of).exists() => "the folder of a study",
+        () if run.exists() && run.analysis() == path_of => "the folder of a run's tables",
+        () if study.exists() && of_study.contains(&path_of) => "a folder of a study",
+        () => return Ok(()),
+    };
+    Err(usage(format!("{flag} {}: this is {what}; choose another folder", path.display())))
+}
+
+/// A path as text, for files that cannot hold any other.
+pub fn path_text(path: &Path) -> Result<String, Box<dyn std::error::Error>> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        usage(format!("{}: the path must be text in UTF-8 here; choose another name", path.display()))
+    })
 }

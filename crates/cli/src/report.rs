@@ -1,6 +1,7 @@
 //! `leaklab report`.
 
 use crate::Outcome;
+use crate::output::FileKind;
 use std::path::PathBuf;
 
 /// Write the page of a study, finished or not, or of a single run.
@@ -15,6 +16,8 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: Arguments) -> Outcome {
+    // The page of a folder may be written again, also from a copy of the folder.
+    arguments.out.iter().try_for_each(|out| FileKind::Page.check_ending("--out", out))?;
     let out = arguments.out.unwrap_or_else(|| arguments.folder.join("report.html"));
     let page = leaklab_report::study::write_to(&arguments.folder, &out, None)?;
     println!("{}", page.display());

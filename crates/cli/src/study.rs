@@ -7,6 +7,7 @@ mod slurm;
 mod status;
 
 use crate::interrupt::Interrupt;
+use crate::output::path_text;
 use crate::{Outcome, flags, stopped, usage};
 use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::StudyConfig;
@@ -86,7 +87,11 @@ pub fn run(arguments: Arguments) -> Outcome {
         let reason = "there is no study here; correct the folder, or give the study's file or name";
         return Err(usage(format!("{}: {reason}", out.display())));
     }
-    let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)).map_err(usage)?;
+    // Both become text: in settings, in scripts and in the command that repeats the study.
+    for path in [&arguments.out, &arguments.data_dir].into_iter().flatten() {
+        path_text(path)?;
+    }
+    let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)?).map_err(usage)?;
     let out = arguments.folder().unwrap_or_else(|| default_folder(&config.name));
     let folder = StudyFolder::at(&out);
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -182,20 +187,21 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 /// Writes the scripts of a batch system, and submits them if requested.
 fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
-    let absolute =
-        |path: &std::path::Path| std::path::absolute(path).map_err(RecordError::io(path, "cannot be found"));
+    let absolute = |path: &std::path::Path| -> Result<String, Box<dyn std::error::Error>> {
+        path_text(&std::path::absolute(path).map_err(RecordError::io(path, "cannot be found"))?)
+    };
     let folder = StudyFolder::at(absolute(out)?);
     // The tasks may begin in any order and on any machine, so every path is absolute.
     let program =
         std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
     let study = arguments.study();
     let path = std::path::Path::new(&study);
-    let study = if path.exists() { absolute(path)?.display().to_string() } else { study };
-    let mut words = vec![program.display().to_string()];
+    let study = if path.exists() { absolute(path)? } else { study };
+    let mut words = vec![path_text(&program)?];
     words.extend(words_of(arguments, &study).into_iter().skip(1));
-    words.extend(["--out".to_owned(), folder.path().display().to_string()]);
+    words.extend(["--out".to_owned(), path_text(folder.path())?]);
     if let Some(data) = &arguments.data_dir {
-        words.extend(["--data-dir".to_owned(), absolute(data)?.display().to_string()]);
+        words.extend(["--data-dir".to_owned(), absolute(data)?]);
     }
     words.extend(["--checkpoint-minutes".to_owned(), arguments.checkpoint_minutes.to_string()]);
     let job = slurm::Job { flags: &arguments.slurm, plan, folder: &folder, command: &words };
@@ -213,7 +219,7 @@ fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
         }
     }
     if arguments.slurm.slurm && !arguments.quiet {
-        let out = slurm::quoted(&folder.path().to_string_lossy());
+        let out = slurm::quoted(&path_text(folder.path())?);
         println!("Show the progress with: {} --out {out} --status", command(arguments));
     }
     Ok(())
@@ -257,15 +263,17 @@ fn default_folder(name: &str) -> PathBuf {
 }
 
 /// The flags that are settings.
-fn assignments(arguments: &Arguments) -> Vec<String> {
+fn assignments(arguments: &Arguments) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let mut all = arguments.settings.clone();
     if !arguments.tau.is_empty() {
-        all.push(format!("tau=[{}]", taus(&arguments.tau).join(", ")));
+        // As numbers with a fraction or an exponent: 1e19 is more than a whole number of TOML can be.
+        let taus: Vec<String> = arguments.tau.iter().map(|tau| format!("{:?}", tau.steps())).collect();
+        all.push(format!("tau=[{}]", taus.join(", ")));
     }
     if let Some(folder) = &arguments.data_dir {
-        all.push(format!("data_dir={}", toml_text(&flags::absolute(folder).to_string_lossy())));
+        all.push(format!("data_dir={}", toml_text(&path_text(&flags::absolute(folder))?)));
     }
-    all
+    Ok(all)
 }
 
 /// Membrane time constants as text.

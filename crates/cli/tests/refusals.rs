@@ -120,8 +120,29 @@ fn every_subcommand_says_what_is_wrong() {
             2,
             "in hertz, such as --frequency",
         ),
-        ("theory figure --out figure.png", 2, "figure.png: the figure is a page"),
+        (
+            "theory figure --out figure.png",
+            2,
+            "figure.png: the file will be a page; give a name that ends in .html",
+        ),
         ("theory figure --out nowhere/figure.html", 1, "the page cannot be written"),
+        ("theory figure --out f.html --segments 100000000000", 2, "is not in 0..=1000000"),
+        (
+            "theory coherence --mu 0.8 --d 0.1 --simulate --segments 2 --omega 1e300",
+            2,
+            "steps, and at most 1e10 are reasonable; give lower frequencies",
+        ),
+        (
+            "theory coherence --mu 0.8 --d 0.1 --simulate --segments 2 --omega 1e12",
+            2,
+            "the simulation would take",
+        ),
+        (
+            "theory coherence --mu 0.8 --d 1e300 --simulate --segments 2 --omega 1",
+            2,
+            "the simulation would take",
+        ),
+        ("theory rate --mu 1e300 --d 0.1 --simulate", 2, "the simulation would take"),
         ("network foo", 2, "the first token must be the input"),
         ("export empty --nir net.nir", 1, "not a run folder"),
         ("import random.nir", 1, "random.nir: not a readable NIR file"),
@@ -206,9 +227,9 @@ fn nothing_is_written_over_devices_or_through_links() {
     let run = here.join("run");
     runs::succeed(&mut runs::train(&run, &[]));
     // A named pipe stands for a device, because a test that could replace `/dev/null` would be dangerous.
-    let pipe = here.join("pipe");
+    let pipe = here.join("pipe.html");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let (code, message) = outcome(here, "report run --out pipe");
+    let (code, message) = outcome(here, "report run --out pipe.html");
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("pipe") && message.contains("not a regular file"), "{message}");
     assert!(!fs::symlink_metadata(&pipe).unwrap().is_file(), "the pipe was replaced");
@@ -224,6 +245,106 @@ fn nothing_is_written_over_devices_or_through_links() {
         fs::remove_file(&place).unwrap();
         fs::rename(&aside, &place).unwrap();
     }
+}
+
+#[test]
+fn outputs_replace_no_file_of_a_run_or_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    runs::succeed(&mut runs::train(&here.join("run"), &[]));
+    fs::create_dir_all(here.join("study/runs")).unwrap();
+    fs::write(here.join("study/study.toml"), "").unwrap();
+    let before = runs::results(&here.join("run"));
+    let ending = "give a name that ends in ";
+    let train = "train --dataset digits --tau 30 --set epochs=1 --out";
+    for (line, words) in [
+        ("export run --nir run/checkpoint.safetensors", format!("{ending}.nir or .h5")),
+        ("export run --npz run/metrics.jsonl", format!("{ending}.npz")),
+        ("export run --quantised run/run.toml --weight-bits 8", format!("{ending}.safetensors")),
+        ("report run --out run/run.toml", format!("{ending}.html or .htm")),
+        ("data show digits --out run/run.toml", format!("{ending}.png")),
+        ("export run --quantised run/best.safetensors --weight-bits 8", "belongs to the run".into()),
+        ("export run --quantised run/BEST.safetensors --weight-bits 8", "belongs to the run".into()),
+        ("theory figure --segments 0 --out study/report.html", "belongs to the study".into()),
+        ("export run --safetensors study", "--safetensors study: this is the folder of a study".into()),
+        ("export run --safetensors study/runs", "study/runs: this is a folder of a study".into()),
+        ("export run --safetensors run/analysis", "the folder of a run's tables".into()),
+        ("import net.nir --out study", "--out study: this is the folder of a study".into()),
+        ("theory figure --segments 0 --out f.html --tables run", "this is the folder of a run".into()),
+        ("theory figure --segments 0 --out f.html --tables study/theory", "a folder of a study".into()),
+    ] {
+        let (code, message) = outcome(here, line);
+        assert_eq!(code, Some(2), "{line}: {message}");
+        assert!(message.contains(&words) && message.lines().count() == 1, "{line}: {message}");
+    }
+    for out in ["study", "study/runs", "study/runs/."] {
+        let (code, message) = outcome(here, &format!("{train} {out}"));
+        let words = format!("{out}: this is a folder of a study; choose another --out");
+        assert!(code == Some(1) && message.contains(&words), "{message}");
+    }
+    assert_eq!(runs::results(&here.join("run")), before);
+    assert_eq!(fs::read_dir(here.join("study")).unwrap().count(), 2, "nothing was written into the study");
+    // Names of the user's own, also next to the files of a run.
+    for line in ["export run --npz run/weights.npz", "export run --nir run/net.H5", "report run"] {
+        for _ in 0..2 {
+            let (code, message) = outcome(here, line);
+            assert_eq!(code, Some(0), "{line}: {message}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn paths_that_become_text_are_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"s\xff");
+    let in_odd = folder.path().join(odd);
+    fs::create_dir(&in_odd).unwrap();
+    let words = ["the path must be text in UTF-8 here; choose another name"];
+    for flags in
+        [&["study", "digits", "--slurm-script", "--out"][..], &["study", "digits", "--dry-run", "--data-dir"]]
+    {
+        runs::fail(runs::leaklab(flags).arg(odd).current_dir(folder.path()), 2, &words);
+    }
+    let within = &["study", "digits", "--slurm-script", "--out", "study"];
+    runs::fail(runs::leaklab(within).current_dir(&in_odd), 2, &words);
+    let show = &["data", "show", "digits", "--json", "--out"];
+    let file = std::ffi::OsStr::from_bytes(b"s\xff.png");
+    runs::fail(runs::leaklab(show).arg(file).current_dir(folder.path()), 2, &words);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was written");
+    assert_eq!(fs::read_dir(&in_odd).unwrap().count(), 0, "nothing was written");
+}
+
+#[test]
+fn a_study_accepts_the_time_constants_that_a_run_accepts() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--dry-run", "--json", "--set", "train_limit=100", "--set", "network=1x8x8-4FC-10o"];
+    let output = runs::succeed(
+        runs::leaklab(&["study", "digits", "--tau", "1e19,30,inf"]).args(flags).current_dir(folder.path()),
+    );
+    let plan = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(plan.contains("10000000000000000000") && plan.contains("tau inf"), "{plan}");
+}
+
+/// With limits of the shell: the number of threads is refused before one of them aborts the process, and a
+/// file that may not grow is an error of writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn limits_of_the_shell_are_errors_and_not_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = |limit: &str, command: &Command| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]);
+        shell.arg(command.get_program()).args(command.get_args());
+        shell
+    };
+    let run = folder.path().join("run");
+    let mut threads = runs::train(&run, &[]);
+    threads.args(["--threads", "1024"]);
+    let words = ["1024 threads cannot be started: they need about ", "MiB of address space", "ulimit -v"];
+    runs::fail(&mut limited("-v 2097152", &threads), 1, &words);
+    runs::fail(&mut limited("-f 2", &runs::train(&run, &[])), 1, &["File too large"]);
 }
 
 #[test]

@@ -161,9 +161,6 @@ fn wrong_conditions_are_refused_with_their_line() {
 
 #[test]
 fn numbers_are_checked_as_the_network_will_have_them() {
-    let refused = |assignment: &str| {
-        RunConfig::resolve(settings(&["dataset=digits", "tau=30", assignment])).unwrap_err().to_string()
-    };
     for assignment in [
         "dropout=0.99999999",
         "momentum=0.99999999999",
@@ -211,9 +208,6 @@ fn the_last_value_counts() {
 
 #[test]
 fn wrong_values_name_what_would_be_right() {
-    let refused = |assignment: &str| {
-        RunConfig::resolve(settings(&["dataset=digits", "tau=30", assignment])).unwrap_err().to_string()
-    };
     for (assignment, words) in [
         ("tau=0", "1/64 or more"),
         ("tau=[]", "at least one"),
@@ -410,4 +404,104 @@ fn a_run_of_a_study_with_conditions() {
         Settings::from_toml(&text.replace("[9, inf]", "9").replace("[1, 2]", "[1]"), Path::new("study.toml"));
     let message = RunConfig::resolve(single.unwrap()).unwrap_err().to_string();
     assert!(message.starts_with("study.toml, line 5: [[condition]]: a run has one condition"), "{message}");
+}
+
+/// The message that refuses a setting of a run on the digits.
+fn refused(assignment: &str) -> String {
+    let mut settings = settings(&["dataset=digits", "tau=30"]);
+    let set = settings.assign(assignment).and_then(|()| RunConfig::resolve(settings));
+    set.unwrap_err().to_string()
+}
+
+#[test]
+fn every_key_is_read_even_if_its_table_is_empty() {
+    for (assignment, words) in [
+        ("foo={}", "unknown key `foo`"),
+        ("epochs={}", "epochs = {}: a whole number from 1 to 1000000 is expected"),
+        ("format=nan", "format = nan: a whole number from 0 to 4294967295 is expected"),
+        ("condition=5", "[[condition]] tables are expected in a study, a name in a run"),
+        ("condition={}", "[[condition]] tables are expected in a study, a name in a run"),
+        ("seeds=x", "seed = \"x\": a whole number"),
+        ("layer_tau=5", "layer_tau = 5: this is a table, and its members are set, such as layer_tau.conv1"),
+        ("schedule=5", "schedule = 5: this is a table, and its members are set, such as schedule.after"),
+    ] {
+        let message = refused(assignment);
+        assert!(message.contains(words), "{assignment}: {message}");
+    }
+    let of_file = |text: &str| message(&format!("dataset = \"digits\"\ntau = 30\n{text}\n"));
+    assert!(of_file("[learning_rat]").contains("own.toml, line 3: unknown key `learning_rat`"));
+    assert!(of_file("[epochs]").contains("own.toml, line 3: epochs = {}: a whole number"));
+    let nested = of_file("[[condition]]\ntau = 5\n[[condition.condition]]\ntau = 6");
+    assert!(nested.contains("a condition has no conditions of its own"), "{nested}");
+    // An empty table of settings sets none, as an empty dictionary of Python does.
+    for table in ["layer_tau={}", "severity={}", "augment={}"] {
+        RunConfig::resolve(settings(&["dataset=digits", "tau=30", table])).unwrap();
+    }
+    let run = RunConfig::resolve(settings(&["dataset=digits", "tau=30", "seeds=7"])).unwrap();
+    assert_eq!(run.seed, 7);
+}
+
+#[test]
+fn no_number_becomes_0_in_silence() {
+    for key in ["dropout", "validation", "momentum", "beta1", "beta2", "weight_decay"] {
+        let message = refused(&format!("{key}=1e-300"));
+        let words = "a number that single precision can hold is expected, and this one becomes 0";
+        assert_eq!(message, format!("{key} = 1e-300: {words}"));
+        RunConfig::resolve(settings(&["dataset=digits", "tau=30", &format!("{key}=0.0")])).unwrap();
+    }
+    assert!(refused("dropout=0.99999999").contains("and this one becomes 1"));
+    for (level, becomes) in [("1e300", "inf"), ("1e-300", "0")] {
+        let message = refused(&format!("severity.gaussian/pixel=[1, 2, 3, 4, {level}, 6, 7, 8]"));
+        assert!(message.contains("severity 5: ") && message.ends_with(&format!("becomes {becomes}")));
+    }
+}
+
+#[test]
+fn an_assignment_is_a_line_of_a_settings_file() {
+    let levels = "[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]";
+    let run =
+        |assignment: &str| RunConfig::resolve(settings(&["dataset=digits", "tau=30", assignment])).unwrap();
+    let quoted = run(&format!("severity.\"gaussian/pixel\" = {levels}"));
+    assert_eq!(quoted, run(&format!("severity.gaussian/pixel={levels}")));
+    assert_eq!(quoted, run(&format!("severity = {{ \"gaussian/pixel\" = {levels} }}")));
+    assert_eq!(run("epochs = 4 # few").epochs, 4);
+    for (assignment, words) in [
+        ("layer_tau={💥=5}", "--set layer_tau={💥=5}: the value is not valid TOML: "),
+        ("noise=[gaussian/pixel", "--set noise=[gaussian/pixel: the value is not valid TOML: "),
+        ("layer_tau={conv1=5,fc7=3}", "layer_tau.fc7 = 3: layer_tau names 'fc7'"),
+        ("epochs=4\nbatch=5", "epochs = "),
+        ("# epochs=4", "unknown key `# epochs`"),
+    ] {
+        let message = refused(assignment);
+        assert!(message.starts_with(words), "{assignment}: {message}");
+    }
+}
+
+#[test]
+fn limits_are_stated_and_values_are_shown_as_they_were_written() {
+    let most = "18446744073709551615";
+    assert_eq!(
+        refused(&format!("seed={most}")),
+        format!("seed = {most}: a whole number from 0 to 9223372036854775807 is expected")
+    );
+    assert_eq!(
+        refused("test_limit=0"),
+        "test_limit = 0: a whole number from 1 to 281474976710656 is expected"
+    );
+    assert!(refused("seed=\"5\"").starts_with("seed = \"5\": "));
+}
+
+#[test]
+fn long_time_constants_have_short_names() {
+    let taus = settings(&["dataset=digits", "tau=[1e300, 30, inf]", "seeds=[1]"]);
+    let study = StudyConfig::resolve(taus, "own").unwrap();
+    let names: Vec<String> = study.runs().iter().map(RunConfig::folder_name).collect();
+    assert_eq!(names, ["tau-1e300_seed-1", "tau-30_seed-1", "tau-inf_seed-1"]);
+    assert_eq!(load(&study.to_toml()), study, "{}", study.to_toml());
+    for run in study.runs() {
+        assert_eq!(read_back(&run), run);
+    }
+    let run = settings(&["dataset=digits", "tau=1e300", "layer_tau.conv1=1e30", "readout_tau=1e20"]);
+    let run = RunConfig::resolve(run).unwrap();
+    assert_eq!(run.condition_name(), "tau 1e300, conv1 1e30, readout 1e20");
 }

@@ -52,7 +52,24 @@ impl Settings {
         let per_block = (segments / 8).clamp(1, 16);
         Settings { step, segment, segments: per_block, blocks: segments.div_ceil(per_block), seed }
     }
+
+    /// Largest number of steps that a simulation with these settings takes, with the start-up of its blocks.
+    pub fn steps(&self, model: &Neuron) -> f64 {
+        let measured = (self.segments + 1) as f64 * (self.segment / 2) as f64;
+        self.blocks as f64 * (2.0 * start_up(model) / self.step + measured)
+    }
 }
+
+/// Shortest start-up of a block; the longest is twice as long. All blocks start at the reset, which must be
+/// forgotten before measuring. A spike erases the membrane's past, so this takes some intervals, and more of
+/// them the more regular they are.
+fn start_up(model: &Neuron) -> f64 {
+    let regular = (0.2 / (model.cv() * model.cv())).clamp(1.0, 10.0);
+    5.0 * regular / model.rate().max(1e-2)
+}
+
+/// Largest number of steps that is reasonable to simulate: about four minutes on one core.
+pub const MOST_STEPS: f64 = 1e10;
 
 /// Simulates the neuron and estimates its spectra at the Welch frequencies nearest to `omegas`.
 pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<Estimate, ParameterError> {
@@ -69,10 +86,7 @@ pub fn simulate(model: &Neuron, omegas: &[f64], settings: &Settings) -> Result<E
     require("blocks", settings.blocks as f64, |n| (1.0..4e9).contains(&n), "1 or more")?;
     let welch = Welch::new(settings, omegas);
     let stepper = Stepper::new(model, settings.step);
-    // All blocks start at the reset, which must be forgotten before measuring. A spike erases the membrane's
-    // past, so this takes some intervals, and more of them the more regular they are.
-    let regular = (0.2 / (model.cv() * model.cv())).clamp(1.0, 10.0);
-    let start = 5.0 * regular / model.rate().max(1e-2);
+    let start = start_up(model);
     let sums: Vec<Sums> = (0..settings.blocks)
         .into_par_iter()
         .map(|block| run(&stepper, &welch, settings, start, block as u32))

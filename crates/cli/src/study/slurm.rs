@@ -6,6 +6,7 @@
 //! queues it again.
 
 use super::progress::duration;
+use crate::output::path_text;
 use crate::{STOPPED, usage};
 use leaklab_lab::study::{Plan, Resources};
 use leaklab_record::{RecordError, StudyFolder, atomic};
@@ -104,7 +105,7 @@ impl Job<'_> {
     /// Writes the scripts into the folder `slurm` of the study.
     pub fn write(&self) -> Result<Scripts, Box<dyn std::error::Error>> {
         let within = self.folder.path().join("slurm");
-        let place = within.to_string_lossy();
+        let place = path_text(&within)?;
         if place.contains(|c: char| c.is_whitespace() || c == '%' || c == '\\') {
             let reason = "Slurm cannot write its logs into a folder with a space, % or \\ in its name";
             return Err(usage(format!("{place}: {reason}; choose another --out")));

@@ -2,6 +2,7 @@
 //! axis.
 
 use super::FigureArguments;
+use crate::output::{self, FileKind};
 use crate::{Outcome, usage};
 use leaklab_lab::theory_tables::{Simulation, tables};
 use leaklab_record::Rows;
@@ -16,16 +17,12 @@ pub fn write(arguments: &FigureArguments) -> Outcome {
             "--segments 1: one segment has no interval; give at least 2, or 0 for no simulation",
         ));
     }
-    let ending = arguments.out.extension().map(|ending| ending.to_ascii_lowercase());
-    if !ending.is_some_and(|ending| ending == "html" || ending == "htm") {
-        return Err(usage(format!(
-            "--out {}: the figure is a page; give a file that ends in .html (the page saves the figure as SVG or \
-             PNG)",
-            arguments.out.display()
-        )));
+    output::file("--out", &arguments.out, FileKind::Page)?;
+    if let Some(folder) = &arguments.tables {
+        output::folder("--tables", folder)?;
     }
-    let simulation =
-        (arguments.segments > 0).then_some(Simulation { segments: arguments.segments, seed: arguments.seed });
+    let segments = arguments.segments as usize;
+    let simulation = (segments > 0).then_some(Simulation { segments, seed: arguments.seed });
     let tables = tables(simulation);
     if let Some(folder) = &arguments.tables {
         std::fs::create_dir_all(folder)

@@ -5,7 +5,7 @@ use crate::usage;
 use leaklab_record::{Cell, Table};
 use leaklab_theory::estimate::Estimate;
 use leaklab_theory::information::lower_bound;
-use leaklab_theory::simulate::{Settings, simulate};
+use leaklab_theory::simulate::{MOST_STEPS, Settings, simulate};
 use std::error::Error;
 
 type Answer = Result<Table, Box<dyn Error>>;
@@ -62,6 +62,13 @@ impl Question {
         let lowest = if lowest.is_finite() { lowest } else { self.neuron.rate() };
         let settings =
             Settings::plan(&self.neuron, lowest, highest.max(self.neuron.rate()), segments, self.seed);
+        let steps = settings.steps(&self.neuron);
+        if steps.is_nan() || steps > MOST_STEPS {
+            return Err(usage(format!(
+                "the simulation would take {steps:.1e} steps, and at most {MOST_STEPS:.0e} are reasonable; give \
+                 lower frequencies, less noise or fewer --segments, or omit --simulate"
+            )));
+        }
         Ok(Some(simulate(&self.neuron, omegas, &settings).map_err(usage)?))
     }
 

@@ -555,14 +555,11 @@ pub const KEYS: &[Key] = &[
         binds: Binds::Nothing,
         set: |run, member, value| {
             let NoiseKey { noise, scenario } = member.parse()?;
-            let levels = list(value)
-                .iter()
-                .map(|level| in_single(level, f64::is_finite))
-                .collect::<Result<Vec<_>, _>>();
-            let levels: Levels = levels
-                .ok()
-                .and_then(|levels| levels.try_into().ok())
-                .ok_or_else(|| Kind::LevelsByNoise.expected())?;
+            let level = |(i, level): (usize, &Value)| {
+                in_single(level, f64::is_finite).map_err(|e| format!("severity {}: {e}", i + 1))
+            };
+            let levels = list(value).iter().enumerate().map(level).collect::<Result<Vec<_>, _>>()?;
+            let levels: Levels = levels.try_into().map_err(|_| Kind::LevelsByNoise.expected())?;
             run.severities.set(noise, scenario, levels).map_err(|e| e.to_string())
         },
         get: |run| {
@@ -591,6 +588,12 @@ pub fn find(key: &str) -> Option<(&'static Key, &str)> {
         let (name, member) = key.split_once('.')?;
         KEYS.iter().find(|row| row.name == name && row.kind.has_members()).map(|row| (row, member))
     })
+}
+
+/// Whether a name is that of a table, whose members are settings.
+pub(super) fn is_table(name: &str) -> bool {
+    let within = |key: &Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    KEYS.iter().any(|key| within(key) || (key.name == name && key.kind.has_members()))
 }
 
 fn flag(value: &Value) -> Result<bool, String> {

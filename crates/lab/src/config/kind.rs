@@ -95,13 +95,18 @@ impl Kind {
             Kind::WholeList => list(value).iter().all(|n| whole(n).is_ok()),
             Kind::Positive => number(value).is_ok_and(positive),
             Kind::NotNegative => number(value).is_ok_and(|x| x >= 0.0 && x.is_finite()),
-            Kind::Fraction => fraction(value).is_ok(),
+            Kind::Fraction => return fraction(value).map(|_| ()),
             Kind::Tau | Kind::TauByLayer => tau(value).is_ok(),
             Kind::NoiseList => list(value).iter().all(Value::is_str),
             Kind::LevelsByNoise => list(value).len() == 8,
             Kind::Conditions => value.is_str(),
         };
-        if good { Ok(()) } else { Err(self.expected()) }
+        match self {
+            _ if good => Ok(()),
+            // The manual omits an upper limit that nobody reaches; whoever exceeds it must learn it.
+            Kind::Whole { least, most } => Err(format!("a whole number from {least} to {most} is expected")),
+            _ => Err(self.expected()),
+        }
     }
 
     /// The kind as JSON Schema.
@@ -162,16 +167,20 @@ pub(super) fn positive(x: f64) -> bool {
 
 /// A number that is still accepted after rounding to single precision, with which the network computes.
 pub(super) fn in_single(value: &Value, accept: fn(f64) -> bool) -> Result<f32, String> {
-    let x = number(value)? as f32;
-    if accept(f64::from(x)) && x.is_finite() {
+    let given = number(value)?;
+    let x = given as f32;
+    // A number that becomes 0 would switch off what it sets.
+    if accept(f64::from(x)) && x.is_finite() && (x != 0.0 || given == 0.0) {
         Ok(x)
     } else {
-        Err("a number that single precision can hold is expected".to_owned())
+        Err(format!("a number that single precision can hold is expected, and this one becomes {x}"))
     }
 }
 
 pub(super) fn fraction(value: &Value) -> Result<f32, String> {
-    in_single(value, |x| (0.0..1.0).contains(&x)).map_err(|_| Kind::Fraction.expected())
+    let below_1 = |x: f64| (0.0..1.0).contains(&x);
+    number(value).ok().filter(|&x| below_1(x)).ok_or_else(|| Kind::Fraction.expected())?;
+    in_single(value, below_1)
 }
 
 pub(super) fn tau(value: &Value) -> Result<Tau, String> {

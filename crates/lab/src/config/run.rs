@@ -7,7 +7,7 @@ use crate::data::{Augmentation, Binning, Normalisation, table};
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::Severities;
 use leaklab_engine::optimiser::Optimiser;
-use leaklab_engine::{Architecture, Gradient, Leak, Network, NetworkError, Tau};
+use leaklab_engine::{Architecture, Gradient, Leak, LeakError, Network, NetworkError, Tau};
 use leaklab_record::noun::leak_condition;
 use leaklab_record::{NoiseKey, RunKey};
 use std::collections::BTreeMap;
@@ -261,11 +261,14 @@ impl RunConfig {
                  `leaklab study`",
             ));
         }
-        Self::read(&settings)
+        let mut run = Self::read(&settings)?;
+        run.condition = run.condition.or_else(|| short_name(&run.leak));
+        Ok(run)
     }
 
     /// The run that complete settings describe.
     pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
+        check_tables(settings)?;
         check_names(settings)?;
         let events = settings.text("dataset").is_some_and(has_events);
         let needless: &[&str] = if events { &OF_IMAGES } else { &OF_EVENTS };
@@ -279,11 +282,6 @@ impl RunConfig {
         let mut run = Self::unset();
         for (name, (value, _)) in &settings.entries {
             let (key, member) = keys::find(name).expect("names were checked");
-            if (key.name == "condition" && !value.is_str())
-                || ["format", "name", "seeds", "baseline"].contains(&key.name)
-            {
-                continue;
-            }
             let set = key.kind.check(value).and_then(|()| (key.set)(&mut run, member, value));
             set.map_err(|expected| settings.refuse(name, expected))?;
         }
@@ -293,9 +291,11 @@ impl RunConfig {
         }
         let place = if run.leak.layer_tau.is_empty() { "network" } else { "layer_tau" };
         run.leak.check(&run.network).map_err(|e| {
-            let named = run.leak.layer_tau.keys().map(|layer| format!("layer_tau.{layer}"));
-            let first = named.into_iter().find(|key| settings.contains(key));
-            settings.refuse(first.as_deref().unwrap_or(place), e)
+            let key = match &e {
+                LeakError::Layer { name, .. } => format!("layer_tau.{name}"),
+                LeakError::Tau(_) | LeakError::Assignment(_) => place.to_owned(),
+            };
+            settings.refuse(&key, e)
         })?;
         Ok(run)
     }
@@ -370,6 +370,21 @@ pub fn tested_on(validation: f32) -> &'static str {
     if validation > 0.0 { "validation" } else { "test" }
 }
 
+/// Name of a condition whose time constants have so many digits that a folder could not be named after them:
+/// `tau 1e300`. `None` if the default name will do.
+pub(super) fn short_name(leak: &Leak) -> Option<String> {
+    const MOST_DIGITS: usize = 20;
+    let long = leak_condition(leak);
+    let short = |word: &str| match (word.trim_end_matches(','), word.strip_suffix(',')) {
+        (digits, _) if digits.len() <= MOST_DIGITS => word.to_owned(),
+        (digits, comma) => digits
+            .parse::<f64>()
+            .map_or(word.to_owned(), |steps| format!("{steps:e}{}", if comma.is_some() { "," } else { "" })),
+    };
+    let name = long.split(' ').map(short).collect::<Vec<_>>().join(" ");
+    (name != long).then_some(name)
+}
+
 /// The error for a required key that is not set.
 pub(super) fn missing(key: &'static str) -> ConfigError {
     let help = keys::find(key).map_or("", |(row, _)| row.help);
@@ -381,6 +396,17 @@ pub(super) fn missing(key: &'static str) -> ConfigError {
         _ => format!("{help}; set it in the file or with --set {key}=..."),
     };
     ConfigError::Missing { key, hint }
+}
+
+/// Refuses a single value where a table is expected.
+fn check_tables(settings: &Settings) -> Result<(), ConfigError> {
+    let Some(name) = settings.entries.keys().find(|name| keys::is_table(name)) else { return Ok(()) };
+    let member = match name.as_str() {
+        "layer_tau" => "layer_tau.conv1",
+        "severity" => "severity.\"gaussian/pixel\"",
+        name => KEYS.iter().map(|key| key.name).find(|key| key.starts_with(name)).unwrap_or(name),
+    };
+    Err(settings.refuse(name, format!("this is a table, and its members are set, such as {member}")))
 }
 
 /// Refuses unknown keys, and suggests the key that may have been meant.

@@ -50,6 +50,14 @@ pub enum ConfigError {
         /// The message of the parser.
         reason: String,
     },
+    /// A list or table of `--set` is not TOML.
+    #[error("--set {assignment}: the value is not valid TOML: {reason}")]
+    NotToml {
+        /// The text of the flag.
+        assignment: String,
+        /// The message of the parser.
+        reason: String,
+    },
     /// `--set` without `=`.
     #[error("--set {0}: write it as key=value, such as --set epochs=4")]
     Assignment(String),
@@ -170,7 +178,7 @@ impl Settings {
             let Some((key_place, value_place)) = places.get_key_value(key.as_str()) else { continue };
             let start = key_place.span().start;
             match (value, value_place.get_ref()) {
-                (Value::Table(inner), DeValue::Table(places)) => {
+                (Value::Table(inner), DeValue::Table(places)) if !inner.is_empty() => {
                     for (name, value) in inner {
                         let at =
                             places.get_key_value(name.as_str()).map_or(start, |(key, _)| key.span().start);
@@ -189,19 +197,34 @@ impl Settings {
                         }
                     }
                 }
+                (value, _) if is_void(&key, &value) => {}
                 (value, _) => drop(self.entries.insert(key, (value, origin(start)))),
             }
         }
     }
 
-    /// Adds `key=value` from a command line. The value is TOML, but a single word needs no quotes.
+    /// Adds `key=value` from a command line. It is a line of TOML, but a single word needs no quotes.
     pub fn assign(&mut self, assignment: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = assignment.split_once('=') else {
             return Err(ConfigError::Assignment(assignment.to_owned()));
         };
         let (key, value) = (key.trim(), value.trim());
-        let value = value.parse::<Value>().unwrap_or_else(|_| Value::String(value.to_owned()));
-        self.set(key, value);
+        // A line of a settings file. Headings, comments and several lines are none.
+        let is_line = !key.starts_with(['[', '#']) && !assignment.contains('\n');
+        if let Ok(line) = assignment.parse::<toml::Table>()
+            && is_line
+        {
+            line.into_iter().for_each(|(key, value)| self.set(&key, value));
+            return Ok(());
+        }
+        match value.parse::<Value>() {
+            Ok(value) => self.set(key, value),
+            Err(e) if value.starts_with(['[', '{']) => {
+                let (assignment, reason) = (short(assignment.to_owned()), e.message().to_owned());
+                return Err(ConfigError::NotToml { assignment, reason });
+            }
+            Err(_) => self.set(key, value),
+        }
         Ok(())
     }
 
@@ -209,7 +232,8 @@ impl Settings {
     /// for the key `condition` replaces the conditions, and so does a list for the key `tau`.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) {
         match value.into() {
-            Value::Table(table) => {
+            value if is_void(key, &value) => {}
+            Value::Table(table) if !table.is_empty() => {
                 for (name, value) in table {
                     self.set(&format!("{key}.{name}"), value);
                 }
@@ -260,7 +284,7 @@ impl Settings {
 
     /// The error that refuses the value of a key.
     pub(super) fn refuse(&self, key: &str, expected: impl ToString) -> ConfigError {
-        let entry = self.entries.get(key).map(|(value, origin)| (short(value.to_string()), origin.clone()));
+        let entry = self.entries.get(key).map(|(value, origin)| (short(shown(value)), origin.clone()));
         // If the key is not set, the message gives the place of the first key in these settings.
         let line = |origin: &Origin| if let Origin::File(_, line) = origin { *line } else { usize::MAX };
         let first = || {
@@ -302,13 +326,31 @@ impl Settings {
                     format!("a run has one value: add {flag}, or run them all with `leaklab study`");
                 return Err(self.refuse(key, expected));
             }
-            _ => return Ok(()),
+            Some(single) => single.clone(),
+            None => return Ok(()),
         };
         if let Some((_, origin)) = self.entries.remove(key) {
             let key = if key == "seeds" { "seed" } else { key };
             self.entries.insert(key.to_owned(), (single, origin));
         }
         Ok(())
+    }
+}
+
+/// Whether a value is the empty table of a setting that is a table: it sets nothing.
+fn is_void(key: &str, value: &Value) -> bool {
+    value.as_table().is_some_and(toml::Table::is_empty) && super::keys::is_table(key)
+}
+
+/// A value as it was written. A whole number that TOML cannot hold is stored as text, but has no quotes, and a
+/// very large or small number has an exponent and not hundreds of zeros.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Float(x) if x.is_finite() && *x != 0.0 && !(1e-6..1e15).contains(&x.abs()) => format!("{x:?}"),
+        Value::String(digits) if digits.parse::<i64>().is_err() && digits.parse::<i128>().is_ok() => {
+            digits.clone()
+        }
+        value => value.to_string(),
     }
 }
 

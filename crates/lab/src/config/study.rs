@@ -2,7 +2,7 @@
 //! which it differs from the rest of the study.
 
 use super::kind::{list, tau, text, whole};
-use super::run::{RunConfig, missing};
+use super::run::{RunConfig, missing, short_name};
 use super::settings::{ConfigError, Settings};
 use super::{BUILTIN, keys};
 use leaklab_engine::Tau;
@@ -244,6 +244,9 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
     }
     let shared = Settings { entries: settings.entries.clone(), conditions: Vec::new() };
     for table in &settings.conditions {
+        if !table.conditions.is_empty() {
+            return Err(table.refuse("condition", "a condition has no conditions of its own"));
+        }
         for key in table.entries.keys() {
             // A key of a table, such as severity."gaussian/pixel", is shared if the table is.
             if SHARED.contains(&key.split('.').next().unwrap_or(key)) {
@@ -315,6 +318,7 @@ fn condition(
     let mut run = RunConfig::read(&settings)?;
     // A name that only repeats the leak is not stored.
     run.condition = None;
+    let name = name.or_else(|| short_name(&run.leak));
     run.condition = name.filter(|name| *name != run.condition_name());
     Ok(ConditionConfig { name: run.condition_name(), differs, own_seeds, run })
 }

@@ -26,7 +26,7 @@ use crate::data::Dataset;
 use crate::memory;
 use crate::run::{self, RunError};
 use leaklab_engine::{InputError, Isa, NetworkError};
-use leaklab_record::{RecordError, RunFolder, RunLock, manifest};
+use leaklab_record::{RecordError, RunFolder, RunLock, StudyFolder, manifest};
 use session::Session;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -91,6 +91,12 @@ pub enum TrainError {
         path.display(), path.display()
     )]
     Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is that of a study, or that of its runs.
+    #[error("{}: this is a folder of a study; choose another --out", path.display())]
+    Study {
         /// The folder.
         path: PathBuf,
     },
@@ -163,6 +169,9 @@ pub fn train(
     if folder.exists() {
         return Err(TrainError::Exists { path: out.to_owned() });
     }
+    if is_of_study(out) {
+        return Err(TrainError::Study { path: out.to_owned() });
+    }
     let ready = Ready::new_run(config, &folder, options)?;
     let lock = folder.lock()?;
     // Another process may have started a run while the data was read.
@@ -171,6 +180,13 @@ pub fn train(
     }
     manifest::write(&folder.run_toml(), &ready.config.to_toml())?;
     ready.go(folder, Arc::new(lock), options, report)
+}
+
+/// Whether a folder is that of a study, or the one that contains its runs.
+fn is_of_study(folder: &Path) -> bool {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let of = folder.parent().map(StudyFolder::at);
+    StudyFolder::at(&folder).exists() || of.is_some_and(|study| study.exists() && study.runs() == folder)
 }
 
 /// Resumes a run from its last good checkpoint. A finished run is not changed.
@@ -267,6 +283,43 @@ pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
         let reason = format!("a whole number from 1 to {MOST_THREADS} is expected");
         return Err(TrainError::Threads { threads, reason });
     }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    check_address_space(count.unwrap_or(cores), cores)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(count.unwrap_or(0)).build();
     pool.map_err(|e| TrainError::Threads { threads: count.unwrap_or(0), reason: e.to_string() })
+}
+
+/// Address space of a thread in bytes: the stack of 2 MiB, and a margin for its guard pages and the stack of its
+/// signal handler.
+const THREAD_SPACE: u64 = 9 << 18;
+/// Address space that the C library reserves for the allocations of a thread, for up to eight threads per core.
+const ARENA_SPACE: u64 = 64 << 20;
+const ARENAS_PER_CORE: usize = 8;
+
+/// Refuses more threads than the address space has room for (`ulimit -v`): the process would be aborted when
+/// one of them starts. If the system does not report a limit, nothing is refused.
+fn check_address_space(threads: usize, cores: usize) -> Result<(), TrainError> {
+    let Some(free) = free_address_space() else { return Ok(()) };
+    let arenas = threads.min(cores * ARENAS_PER_CORE);
+    let needed = threads as u64 * THREAD_SPACE + arenas as u64 * ARENA_SPACE;
+    if needed <= free {
+        return Ok(());
+    }
+    let (needed, free) = (needed >> 20, free >> 20);
+    let reason = format!(
+        "they need about {needed} MiB of address space, and its limit (ulimit -v) leaves {free} MiB; choose \
+         fewer"
+    );
+    Err(TrainError::Threads { threads, reason })
+}
+
+/// Bytes of address space that this process may still use, if there is a limit.
+fn free_address_space() -> Option<u64> {
+    let number = |path: &str, name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let limit = number("/proc/self/limits", "Max address space")?;
+    Some(limit.saturating_sub(number("/proc/self/status", "VmSize:")? * 1024))
 }
