@@ -133,7 +133,7 @@ fn every_subcommand_says_what_is_wrong() {
             "steps, and at most 1e10 are reasonable; give lower frequencies",
         ),
         (
-            "theory coherence --mu 0.8 --d 0.1 --simulate --segments 2 --omega 1e12",
+            "theory coherence --mu 0.8 --d 0.1 --simulate --segments 2 --omega 1e9",
             2,
             "the simulation would take",
         ),
