@@ -189,6 +189,20 @@ fn best_weights_that_are_not_there_are_an_error() {
 }
 
 #[test]
+fn a_run_without_its_checkpoints_keeps_its_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    succeed(&mut train(&run, &[]));
+    let metrics = fs::read(run.join("metrics.jsonl")).unwrap();
+    for name in ["checkpoint.safetensors", "checkpoint.previous.safetensors"] {
+        let _ = fs::remove_file(run.join(name));
+    }
+    let resume = &mut leaklab(&["train", "--quiet", "--resume"]);
+    fail(resume.arg(&run), 1, &["epochs, but there is no checkpoint", "restore checkpoint.safetensors"]);
+    assert_eq!(fs::read(run.join("metrics.jsonl")).unwrap(), metrics);
+}
+
+#[test]
 fn a_full_disk_leaves_the_last_good_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let settings = ["network=1x8x8-4C3-2P-300FC-10o"];

@@ -57,6 +57,18 @@ pub enum RunError {
         /// What differs.
         reason: String,
     },
+    /// The run has been trained, but its checkpoints are gone.
+    #[error(
+        "{}: metrics.jsonl has {recorded} epochs, but there is no checkpoint to continue from; restore \
+         checkpoint.safetensors, or train a new run",
+        path.display()
+    )]
+    NoCheckpoint {
+        /// The run.
+        path: PathBuf,
+        /// Epochs in its metrics.
+        recorded: usize,
+    },
     /// The training images are not those with which the run began.
     #[error(
         "{}: the training images of {dataset} are not those with which the run began; restore those, or \
@@ -227,7 +239,7 @@ pub fn load_dataset(config: &RunConfig) -> Result<Dataset, RunError> {
 }
 
 /// [`load_dataset`] that also returns the digest that pins the data: that of the settings, or that of the
-/// contents of the user's own data.
+/// contents of the files. Embedded data need none.
 pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>), RunError> {
     let limits = Limits {
         train: config.train_limit,
@@ -236,8 +248,8 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
         seed: SUBSET_SEED,
     };
     let mut dataset = data::load_complete(&config.dataset, config.data_dir.as_deref(), &config.binning())?;
-    let own = data::table::find(&config.dataset)?.source == data::Source::Own;
-    let digest = (own || config.data_sha256.is_some()).then(|| dataset.digest());
+    let has_files = data::table::find(&config.dataset)?.source != data::Source::Embedded;
+    let digest = (has_files || config.data_sha256.is_some()).then(|| dataset.digest());
     if let (Some(expected), Some(found)) = (&config.data_sha256, &digest)
         && expected != found
     {

@@ -274,6 +274,41 @@ fn write_images(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// Writes a part of MNIST: images of one grey value, with labels 0 to 9 in turn.
+fn write_idx(folder: &Path, name: &str, images: u8, grey: u8) {
+    let header = |kind: u8, sizes: &[u32]| {
+        let sizes = sizes.iter().flat_map(|size| size.to_be_bytes());
+        [0, 0, 8, kind].into_iter().chain(sizes).collect::<Vec<u8>>()
+    };
+    let mut pixels = header(3, &[u32::from(images), 28, 28]);
+    pixels.resize(pixels.len() + 28 * 28 * usize::from(images), grey);
+    let labels = header(1, &[u32::from(images)]).into_iter().chain((0..images).map(|i| i % 10));
+    fs::write(folder.join(format!("{name}-images-idx3-ubyte")), pixels).unwrap();
+    fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), labels.collect::<Vec<u8>>()).unwrap();
+}
+
+/// Runs of a publisher's data set are pinned to the files as well, test images included.
+#[test]
+fn other_test_images_of_a_published_data_set_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mnist = folder.path().join("mnist");
+    fs::create_dir(&mnist).unwrap();
+    write_idx(&mnist, "train", 20, 100);
+    write_idx(&mnist, "t10k", 10, 100);
+    let text = format!(
+        "dataset = \"mnist\"\ndata_dir = {:?}\nnetwork = \"28x28-2C3-10o\"\n",
+        folder.path().display().to_string()
+    );
+    let (config, run) = (config(folder.path(), &text), folder.path().join("run"));
+    train::train(&config, &run, &train::Options::default(), &mut |_| Control::Continue).unwrap();
+    write_idx(&mnist, "t10k", 10, 200);
+    let resumed = train::resume(&run, &train::Options::default(), &mut |_| Control::Continue);
+    let message = resumed.unwrap_err().to_string();
+    assert!(message.contains("mnist is not the one") && message.contains("data_sha256"), "{message}");
+    let message = tables(&run).unwrap_err();
+    assert!(message.contains("mnist is not the one"), "{message}");
+}
+
 #[test]
 fn a_run_goes_on_with_the_images_that_it_began_with() {
     let folder = tempfile::tempdir().unwrap();

@@ -322,7 +322,8 @@ fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Hol
     (&mut file).take(MOST_BYTES).read_to_end(&mut bytes)?;
     let content = Content::parse(&bytes);
     let beat = file.metadata()?.modified()?;
-    let age = now.duration_since(beat).unwrap_or_default();
+    // A heartbeat far in the future is as dead as one far in the past: the file came with that date.
+    let age = now.duration_since(beat).unwrap_or_else(|future| future.duration());
     // Shared, so that two processes that check at the same time do not mistake each other for the holder.
     let free = match file.try_lock_shared() {
         Ok(()) => Some(true),
@@ -455,6 +456,11 @@ mod tests {
             let holder = held(&path);
             assert!(holder.process.is_some() && holder.age.abs_diff(age) < BEAT, "{holder}");
         }
+        // A lock with a date in the future, from an archive or a wrong clock, does not last until then.
+        leave(&path, Process::elsewhere(), Duration::ZERO);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() + 1000 * STALE).unwrap();
+        drop(Lock::take(&path).unwrap());
         leave(&path, Process::elsewhere(), STALE + BEAT);
         let lock = Lock::take(&path).unwrap();
         lock.check().unwrap();

@@ -222,7 +222,8 @@ impl Field for f64 {
     }
 
     fn from_cell(cell: &Cell) -> Option<Self> {
-        cell.number().filter(|x| x.is_finite())
+        // Nothing that is measured is this large, and sums of squares of what is read stay finite.
+        cell.number().filter(|x| x.abs() <= 1e100)
     }
 }
 
@@ -339,6 +340,10 @@ mod tests {
         table.rows[1][2] = Cell::Text("yes".into());
         let reason = Rows::<Sample>::from_table(&table).unwrap_err();
         assert_eq!(reason, "row 1: column done: 0 or 1 is expected");
+        table.rows[1][2] = Cell::Integer(1);
+        table.rows[1][1] = Cell::Number(1e300);
+        let reason = Rows::<Sample>::from_table(&table).unwrap_err();
+        assert_eq!(reason, "row 1: column time: a number is expected", "its square is not finite");
         table.columns[1].name = "tiem".into();
         let reason = Rows::<Sample>::from_table(&table).unwrap_err();
         assert!(reason.contains("name, tiem, done") && reason.contains("name, time, done"), "{reason}");

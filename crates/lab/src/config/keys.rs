@@ -148,7 +148,7 @@ pub const KEYS: &[Key] = &[
         name: "data_sha256",
         group: Group::Data,
         kind: Kind::Text,
-        help: "SHA-256 of the contents of your own data; leaklab writes it into a run and refuses other data",
+        help: "SHA-256 of the contents of the data set; leaklab writes it into a run and refuses other data",
         binds: Binds::Weights,
         set: |run, _, value| {
             let digest = text(value)?;

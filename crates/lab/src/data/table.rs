@@ -36,6 +36,16 @@ pub enum Source {
     Own,
 }
 
+impl Source {
+    /// Whether the data set consists of files of its publisher.
+    pub fn is_published(&self) -> bool {
+        match self {
+            Source::Files(_) | Source::ByHand => true,
+            Source::Embedded | Source::Own => false,
+        }
+    }
+}
+
 /// What is known about a data set before it is loaded.
 pub struct Info {
     /// Name in files and flags.

@@ -94,6 +94,11 @@ impl Session {
                 (network, state, position, saved)
             }
             None => {
+                // A run that was killed before its first checkpoint may have the metrics of one epoch.
+                let recorded = metrics::read(&folder.metrics())?.len();
+                if recorded > 1 {
+                    return Err(RunError::NoCheckpoint { path: folder.path().to_owned(), recorded }.into());
+                }
                 let (training, _) = presentations(&config, &dataset, options.isa);
                 let mut network = initial::network(&config, &training, &dataset.train)?;
                 if let Some(initial) = &options.initial {
