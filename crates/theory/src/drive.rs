@@ -73,7 +73,7 @@ pub(crate) fn require(
 pub(crate) const LARGEST: f64 = 1e12;
 
 /// The range of the noise intensity, in messages.
-const INTENSITY: &str = "a number from 1e-12 to 1e12";
+const INTENSITY: &str = "a finite number above 0, from 1e-12 to 1e12";
 
 fn is_intensity(d: f64) -> bool {
     (LARGEST.recip()..=LARGEST).contains(&d)
@@ -171,7 +171,10 @@ mod tests {
         assert!(Drive::with_background(1.0, 0.1, -0.1).is_err());
         assert!(Drive::new(1.0, 0.1).unwrap().with_refractory(-1.0).is_err());
         let message = Drive::new(1.5, -0.25).unwrap_err().to_string();
-        assert_eq!(message, "D = -0.25 cannot be used: it must be a number from 1e-12 to 1e12");
+        assert_eq!(
+            message,
+            "D = -0.25 cannot be used: it must be a finite number above 0, from 1e-12 to 1e12"
+        );
     }
 
     #[test]
