@@ -291,7 +291,9 @@ impl Network {
         let graph = exchange::export(&self.engine(), &options).map_err(fault)?;
         let integrates = |node: &nir::Node| matches!(node, nir::Node::If { .. } | nir::Node::I { .. });
         if if_r.is_some() && !graph.nodes.values().any(integrates) {
-            return Err(fault("if_r is for the IF nodes of a network without leak, and this one has none"));
+            return Err(fault(
+                "if_r is for IF nodes (layers without leak, and pools), and this network has none",
+            ));
         }
         py.detach(|| nir::write(&path, &graph)).map_err(fault)
     }

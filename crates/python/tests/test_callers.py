@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_refused_before_it_is_made():
         with pytest.raises(ValueError, match="a whole number from 1 to 65535 is expected"):
             leaklab.encode(IMAGES, steps, 1)
     many = np.broadcast_to(np.zeros((1, 3, 64, 64), np.float32), (2_000, 3, 64, 64))
-    with pytest.raises(ValueError, match="of memory, but only .* is available; encode fewer"):
+    with pytest.raises(ValueError, match="of memory, but only .* is available; request fewer"):
         leaklab.encode(many, 65_535, 1)
     with pytest.raises(ValueError, match="points needs about"):
         leaklab.theory.rate(np.ones((10**6, 1)), np.ones(10**6))
@@ -340,9 +340,9 @@ def test_folders_are_named(tmp_path, monkeypatch):
 
 
 def test_arguments_without_effect_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="if_r is for the IF nodes of a network without leak"):
-        leaklab.Network(NOTATION, tau=30).to_nir(tmp_path / "a.nir", if_r=2.0)
-    leaklab.Network(NOTATION, tau=float("inf")).to_nir(tmp_path / "b.nir", if_r=2.0)
+    with pytest.raises(ValueError, match="if_r is for IF nodes .* and this network has none"):
+        leaklab.Network("1x8x8-4C3-10o", tau=30).to_nir(tmp_path / "a.nir", if_r=2.0)
+    leaklab.Network("1x8x8-4C3-10o", tau=float("inf")).to_nir(tmp_path / "b.nir", if_r=2.0)
     for argument in ({"time_steps": 100}, {"downsample": 1}):
         with pytest.raises(ValueError, match="is for recordings, and data set digits has images"):
             leaklab.load_dataset("digits", **argument)

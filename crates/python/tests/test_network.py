@@ -152,7 +152,7 @@ def test_leak_by_layer():
 def test_refused_weights_change_nothing():
     net, _ = example()
     before = net.weights
-    with pytest.raises(leaklab.LeakLabError, match=r"'fc1' have shape \[2\]"):
+    with pytest.raises(leaklab.LeakLabError, match=r"'fc1' has shape \[2\]"):
         net.set_weights({"conv1": np.zeros((5, 2, 3, 3)), "fc1": [1.0, 2.0]})
     with pytest.raises(ValueError, match="no weights named 'conv9'"):
         net.set_weights({"conv9": np.zeros(3)})

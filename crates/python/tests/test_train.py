@@ -144,8 +144,7 @@ def test_analyses_are_columns(run):
     found = leaklab.tables(run)
     assert {"activity", "critical_frequency_summary", "input_spectrum"} <= set(found)
     assert np.array_equal(found["activity"]["spike_rate"], table["spike_rate"], equal_nan=True)
-    with pytest.raises(leaklab.LeakLabError, match="input_spectrum"):
-        leaklab.analyse(run, "spectrum", images=50)
+    assert "input_spectrum" in leaklab.analyse(run, "spectrum", images=50)
     curves = leaklab.analyse(run, "robustness", images=20, noise=["deletion/channel"])
     assert "deletion" in set(curves["noise"]) and set(curves["images"]) == {20}
 
@@ -175,7 +174,7 @@ def test_analyses_are_columns(run):
         (lambda run: leaklab.advise(run, "gaussian/pixel", synops_budget=-1), "synops_budget is -1"),
         (lambda run: leaklab.train({"dataset": np.zeros((3, 4)), "tau": 30}), "dataset is of type ndarray"),
         (lambda run: leaklab.train({1: 2}), "the name of a setting must be a string, and 1 is not"),
-        (lambda run: leaklab.train(SMALL | {"seed": 2**70}), "seed is 1180591620717411303424, beyond"),
+        (lambda run: leaklab.train(SMALL | {"seed": 2**70}), r"seed is 1180591620717411303424; .* to 2\^63-1"),
         (lambda run: leaklab.train(SMALL, "new", callback=3), "callback is of type int"),
         (lambda run: leaklab.train(SMALL, "new", threads=-1), "threads is -1; a whole number from 1 to 1024"),
         (lambda run: leaklab.evaluate(run, limit=-1), "limit is -1; a whole number of 1 or more"),

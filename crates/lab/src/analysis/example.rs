@@ -153,7 +153,8 @@ pub fn potentials(network: &Network, trace: &Trace, layer: usize, each_step: imp
     let Some(constants) = network.neuron(layer) else { return Vec::new() };
     let (neurons, pixels, steps) = (shape.output.neurons(), shape.output.pixels(), trace.steps());
     let mut values = vec![0.0; steps * neurons];
-    let mut inputs = Vec::new();
+    let weights = by_input(network, shape);
+    let (mut inputs, mut sums) = (Vec::new(), vec![0.0; neurons]);
     for (step, weighted) in values.chunks_exact_mut(neurons).enumerate() {
         each_step();
         inputs.clear();
@@ -163,7 +164,11 @@ pub fn potentials(network: &Network, trace: &Trace, layer: usize, each_step: imp
         } else {
             add_spikes(trace.spikes(layer - 1), shape.input.pixels(), step, &mut inputs);
         }
-        add_weighted(network, shape, &inputs, weighted);
+        sums.fill(0.0);
+        add_weighted(&weights, shape, &inputs, &mut sums);
+        for (i, sum) in sums.iter().enumerate() {
+            weighted[i % shape.output.channels * pixels + i / shape.output.channels] = *sum;
+        }
     }
     for neuron in 0..neurons {
         let weighted = (0..steps).map(|step| values[step * neurons + neuron]);
@@ -196,27 +201,36 @@ fn add_spikes(spikes: &Spikes, pixels: usize, step: usize, inputs: &mut Vec<(usi
     inputs.sort_unstable_by_key(|input| input.0);
 }
 
-/// Adds the weighted inputs of a step to the neurons of a layer, in the order of [`synapses`].
-fn add_weighted(network: &Network, layer: &Layer, inputs: &[(usize, f64)], weighted: &mut [f64]) {
+/// The weights of a layer, `[input channel][tap][output channel]`; the channels of a fully connected layer's
+/// input are its input neurons, and it has one tap.
+fn by_input(network: &Network, layer: &Layer) -> Vec<f64> {
     let weights = network.tensor(&layer.name).unwrap_or_default();
-    let input = layer.input;
-    if layer.kind != LayerKind::Conv {
-        for (sum, row) in weighted.iter_mut().zip(weights.chunks_exact(input.neurons())) {
-            *sum = inputs.iter().map(|&(from, value)| f64::from(row[from]) * value).sum();
+    let outputs = layer.output.channels;
+    let row = weights.len() / outputs;
+    (0..weights.len()).map(|i| f64::from(weights[i % outputs * row + i / outputs])).collect()
+}
+
+/// Adds the weighted inputs of a step to the neurons of a layer, `[pixel][channel]`. Each neuron's inputs are
+/// added in the order of [`synapses`].
+fn add_weighted(weights: &[f64], layer: &Layer, inputs: &[(usize, f64)], sums: &mut [f64]) {
+    let (input, outputs) = (layer.input, layer.output.channels);
+    let mut add = |pixel: usize, column: usize, value: f64| {
+        let column = &weights[column * outputs..][..outputs];
+        let sums = &mut sums[pixel * outputs..][..outputs];
+        sums.iter_mut().zip(column).for_each(|(sum, weight)| *sum += weight * value);
+    };
+    for &(from, value) in inputs {
+        if layer.kind != LayerKind::Conv {
+            add(0, from, value);
+            continue;
         }
-        return;
-    }
-    let pixels = input.pixels();
-    for (channel, sums) in weighted.chunks_exact_mut(pixels).enumerate() {
-        for &(from, value) in inputs {
-            let (row, column) = (from % pixels / input.width, from % pixels % input.width);
-            let taps = &weights[(channel * input.channels + from / pixels) * 9..][..9];
-            for (tap, &weight) in taps.iter().enumerate() {
-                // Tap (i, j) of the neuron at (row - i + 1, column - j + 1) reads this input.
-                let (r, c) = ((row + 1).wrapping_sub(tap / 3), (column + 1).wrapping_sub(tap % 3));
-                if r < input.height && c < input.width {
-                    sums[r * input.width + c] += f64::from(weight) * value;
-                }
+        let (channel, pixel) = (from / input.pixels(), from % input.pixels());
+        let (row, column) = (pixel / input.width, pixel % input.width);
+        for tap in 0..9 {
+            // Tap (i, j) of the neuron at (row - i + 1, column - j + 1) reads this input.
+            let (r, c) = ((row + 1).wrapping_sub(tap / 3), (column + 1).wrapping_sub(tap % 3));
+            if r < input.height && c < input.width {
+                add(r * input.width + c, channel * 9 + tap, value);
             }
         }
     }
