@@ -30,9 +30,9 @@ use std::sync::atomic::Ordering;
 ///
 /// All tables are written into the run's ``analysis`` folder, or into the study's ``compare`` folder;
 /// ``tables`` reads them. With ``best=True`` they are made from the weights of the epoch with the highest
-/// test accuracy, and written into a folder ``best`` within it. ``noise`` lists noises to test besides those of the settings, such as
-/// ``["deletion/channel"]``. ``images`` is the number of test images, if not all. Finished passes over the
-/// images are stored: after Ctrl-C, the same call continues.
+/// test accuracy, and written into a folder ``best`` within it. ``noise`` lists noises to test besides those
+/// of the settings, such as ``["deletion/channel"]``. ``images`` is the number of test images, if not all.
+/// Finished passes over the images are stored: after Ctrl-C, the same call continues.
 #[pyfunction]
 #[pyo3(
     signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None,

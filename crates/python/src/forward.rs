@@ -94,8 +94,8 @@ pub fn read_spikes<'py>(engine: &Engine, x: &Bound<'py, PyAny>) -> PyResult<PyRe
         _ => {
             let Shape { channels, height, width } = expected;
             Err(fault(format!(
-                "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with 1 to {MOST_STEPS} steps is \
-                 expected"
+                "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with 1 to {MOST_STEPS} steps \
+                 is expected"
             )))
         }
     }

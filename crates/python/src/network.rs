@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///     Seed of the initial weights, which are normal with standard deviation ``sqrt(2 / fan_in)``.
 #[pyclass(frozen, module = "leaklab", eq)]
 pub struct Network {
-    /// The network. Computations use it as it was when they began, and other threads may replace it meanwhile.
+    /// Computations use the network as it was when they began; other threads may replace it meanwhile.
     engine: Mutex<Arc<Engine>>,
 }
 

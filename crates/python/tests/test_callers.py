@@ -287,7 +287,8 @@ def test_ctrl_c_stops_encode_and_theory():
     script = (
         "import leaklab, numpy, os, signal, threading, time\n"
         "images = numpy.zeros((3000, 1, 32, 32), numpy.uint8)\n"
-        "calls = [lambda: leaklab.encode(images, 100, 1), lambda: leaklab.theory.rate(numpy.linspace(0, 1, 30000), 0.1, 'eif')]\n"
+        "drives = numpy.linspace(0, 1, 30000)\n"
+        "calls = [lambda: leaklab.encode(images, 100, 1), lambda: leaklab.theory.rate(drives, 0.1, 'eif')]\n"
         "for call in calls:\n"
         "    begun = time.monotonic()\n"
         "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

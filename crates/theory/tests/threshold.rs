@@ -92,8 +92,8 @@ fn refuses_a_membrane_without_floor() {
 
 #[test]
 fn high_frequencies_have_the_limits_of_the_theory() {
-    // The exponential upstroke gives r0/(omega delta) above the membrane's own frequencies (Fourcaud-Trocme et
-    // al., 2003), until the finite threshold limits it at r0/F(threshold).
+    // The exponential upstroke gives r0/(omega delta) above the membrane's own frequencies (Fourcaud-Trocme
+    // et al., 2003), until the finite threshold limits it at r0/F(threshold).
     for (mu, d) in [(0.5, 0.001), (0.8, 0.05), (1.5, 0.1)] {
         let neuron = Neuron::new(Model::Eif, Drive::new(mu, d).unwrap(), Shape::default()).unwrap();
         for omega in [300.0, 1000.0, 3000.0] {

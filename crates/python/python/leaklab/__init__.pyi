@@ -107,15 +107,15 @@ class Gradients:
 class Network:
     """A spiking network in the paper's notation, such as "1x8x8-16C3-2P-64FC-10o"."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         notation: str,
         tau: float = 100.0,
         v_th: float = 1.0,
         seed: int = 0,
         layer_tau: Mapping[str, float] | None = None,
         readout_tau: float | None = None,
-    ) -> None: ...
+    ) -> Network: ...
     def with_leak(
         self,
         tau: float | None = None,
