@@ -16,6 +16,18 @@ pub fn images(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "a whole number of 1 or more is expected".to_owned())
 }
 
+/// A seed, in the range of TOML's whole numbers.
+pub fn seed(text: &str) -> Result<i64, String> {
+    let number = text.parse().ok().filter(|&n| n >= 0);
+    number.ok_or_else(|| format!("a whole number from 0 to {} is expected", i64::MAX))
+}
+
+/// The share of the training images that is held out, as text; its upper limit is that of the setting.
+pub fn share(text: &str) -> Result<String, String> {
+    let number = text.parse().ok().filter(|&share: &f64| share > 0.0);
+    number.map(|_| text.to_owned()).ok_or_else(|| "a number above 0 is expected, such as 0.1".to_owned())
+}
+
 /// A severity of noise; whether there is such a one is checked with the noise.
 pub fn severity(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("a whole number from 0 to {HIGHEST_SEVERITY} is expected"))

@@ -21,6 +21,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let mut program = crate::Arguments::command().disable_help_subcommand(true);
     program.build();
     if let Some(folder) = &arguments.out {
+        crate::output::folder("--out", folder)?;
         std::fs::create_dir_all(folder)
             .map_err(|e| format!("{} cannot be created: {e}", folder.display()))?;
         let mut pages = Vec::new();

@@ -1,6 +1,7 @@
 //! `leaklab train`.
 
 use crate::interrupt::Interrupt;
+use crate::output::path_text;
 use crate::progress::{Progress, Style};
 use crate::{Outcome, STOPPED, exit_code, flags, usage};
 use leaklab_engine::{Isa, Place, Tau};
@@ -36,14 +37,15 @@ pub struct Arguments {
     #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
     readout_tau: Option<Tau>,
     /// Seed of all random numbers.
-    #[arg(long, conflicts_with = "resume", allow_negative_numbers = true)]
-    seed: Option<u64>,
+    #[arg(long, conflicts_with = "resume", value_parser = flags::seed, allow_negative_numbers = true)]
+    seed: Option<i64>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     settings: Vec<String>,
     /// Hold out this share of the training images, chosen by seed, and report the accuracy on them, so that
     /// settings can be chosen without the test images.
-    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume")]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume",
+        value_parser = flags::share)]
     select: Option<String>,
     /// Folder with the data sets, or the folder or file of your own data set.
     #[arg(long, value_name = "DIR")]
@@ -130,7 +132,9 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     let summary = match &arguments.resume {
         Some(run) => train::resume(run, &options, &mut report)?,
         None => {
-            let config = config(arguments).map_err(refused)?;
+            let data_dir = arguments.data_dir.as_deref().map(flags::absolute);
+            let data_dir = data_dir.map(|folder| path_text(&folder)).transpose()?;
+            let config = config(arguments, data_dir.as_deref()).map_err(refused)?;
             let name =
                 || format!("runs/{}_{}", config.dataset.replace(['/', '\\', ':'], "-"), config.folder_name());
             let out = arguments.out.clone().unwrap_or_else(|| name().into());
@@ -151,7 +155,7 @@ fn refused(error: ConfigError) -> Box<dyn std::error::Error> {
 }
 
 /// The settings given by the arguments.
-fn config(arguments: &Arguments) -> Result<RunConfig, ConfigError> {
+fn config(arguments: &Arguments, data_dir: Option<&str>) -> Result<RunConfig, ConfigError> {
     let mut settings = arguments.file.as_deref().map_or_else(|| Ok(Settings::default()), Settings::open)?;
     for assignment in &arguments.settings {
         settings.assign(assignment)?;
@@ -172,10 +176,10 @@ fn config(arguments: &Arguments) -> Result<RunConfig, ConfigError> {
         settings.set("readout_tau", tau.steps());
     }
     if let Some(seed) = arguments.seed {
-        settings.set("seed", seed as i64);
+        settings.set("seed", seed);
     }
-    if let Some(folder) = &arguments.data_dir {
-        settings.set("data_dir", flags::absolute(folder).to_string_lossy().as_ref());
+    if let Some(folder) = data_dir {
+        settings.set("data_dir", folder);
     }
     RunConfig::resolve(settings)
 }

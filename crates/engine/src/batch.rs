@@ -57,10 +57,7 @@ pub enum InputError {
         expected: Shape,
     },
     /// The input does not have the requested number of steps, or the number is out of range.
-    #[error(
-        "sample {sample}: the input has {found} time steps, but {expected} were requested; the number must \
-         be from 1 to 65535"
-    )]
+    #[error("sample {sample}: {}", steps_message(*found, *expected))]
     Steps {
         /// Index of the sample in the call.
         sample: usize,
@@ -114,6 +111,14 @@ pub enum InputError {
         /// Number of classes.
         classes: usize,
     },
+}
+
+/// What is wrong with the number of steps of an input.
+fn steps_message(found: usize, expected: usize) -> String {
+    match found == expected {
+        true => format!("the input has {found} time steps; the number must be from 1 to 65535"),
+        false => format!("the input has {found} time steps, but {expected} were requested"),
+    }
 }
 
 /// Runs `samples` images for `steps` steps each and returns the results

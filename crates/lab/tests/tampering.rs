@@ -296,7 +296,7 @@ fn other_test_images_of_a_published_data_set_are_refused() {
     write_idx(&mnist, "train", 20, 100);
     write_idx(&mnist, "t10k", 10, 100);
     let text = format!(
-        "dataset = \"mnist\"\ndata_dir = {:?}\nnetwork = \"28x28-2C3-10o\"\n",
+        "dataset = \"mnist\"\ndata_dir = {:?}\nnetwork = \"1x28x28-2C3-10o\"\n",
         folder.path().display().to_string()
     );
     let (config, run) = (config(folder.path(), &text), folder.path().join("run"));

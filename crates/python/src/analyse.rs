@@ -22,16 +22,18 @@ use std::sync::atomic::Ordering;
 ///
 /// ``name`` is an analysis (robustness, generalisation, activity, energy) or one of the tables of an analysis
 /// (robustness_summary, input_spectrum, critical_frequency, ...); the table is returned as a dict of arrays,
-/// ready for ``pandas.DataFrame``. ``"all"`` and ``"mechanism"`` return a dict of all their tables.
+/// ready for ``pandas.DataFrame``. ``"all"``, ``"mechanism"``, ``"spectrum"`` and ``"example"`` return a dict
+/// of all their tables.
 ///
 /// ``run`` is the folder of a run. ``"mechanism"``, which measures where robustness comes from, also accepts
 /// the folder of a study: its networks are run with each other's leaks, so that their differences can be
 /// explained.
 ///
 /// All tables are written into the run's ``analysis`` folder, or into the study's ``compare`` folder;
-/// ``tables`` reads them. ``noise`` lists noises to test besides those of the settings, such as
-/// ``["deletion/channel"]``. ``images`` is the number of test images, if not all. Finished passes over the
-/// images are stored: after Ctrl-C, the same call continues.
+/// ``tables`` reads them. With ``best=True`` they are made from the weights of the epoch with the highest
+/// test accuracy, and written into a folder ``best`` within it. ``noise`` lists noises to test besides those
+/// of the settings, such as ``["deletion/channel"]``. ``images`` is the number of test images, if not all.
+/// Finished passes over the images are stored: after Ctrl-C, the same call continues.
 #[pyfunction]
 #[pyo3(
     signature = (run, name, *, images=None, noise=Vec::new(), best=false, data_dir=None, threads=None,
@@ -50,7 +52,7 @@ pub fn analyse<'py>(
     data_dir: Option<PathBuf>,
     #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     tau: Option<f64>,
-    layer_tau: Option<BTreeMap<String, f64>>,
+    #[pyo3(from_py_with = arguments::layer_tau)] layer_tau: Option<BTreeMap<String, f64>>,
     readout_tau: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let leak = leak_change(tau, layer_tau, readout_tau)?;
@@ -98,12 +100,10 @@ pub fn analyse<'py>(
     if why || name == "all" {
         return dict_of(py, &made);
     }
+    // An analysis such as spectrum has several tables, none of which has its name.
     match made.iter().find(|table| table.name == name) {
         Some(table) => columns(py, table),
-        None => {
-            let names: Vec<&str> = made.iter().map(|table| table.name.as_str()).collect();
-            Err(fault(format!("analysis '{name}' has the tables {}; name one of them", names.join(", "))))
-        }
+        None => dict_of(py, &made),
     }
 }
 
@@ -159,7 +159,7 @@ pub fn tables(py: Python<'_>, run: PathBuf) -> PyResult<Bound<'_, PyDict>> {
 pub fn compare<'py>(
     py: Python<'py>,
     runs: &Bound<'py, PyAny>,
-    out: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::out)] out: Option<PathBuf>,
     baseline: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given: Vec<PathBuf> = match runs.extract::<PathBuf>() {

@@ -2,11 +2,14 @@
 //!
 //! Python's own errors for negative and too large numbers name neither the argument nor what is expected.
 
+use crate::convert::{key_name, pairs};
 use crate::fault;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
 use leaklab_lab::train::MOST_THREADS;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
+use pyo3::types::PyMapping;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -45,15 +48,39 @@ fn count(name: &str, value: &Bound<'_, PyAny>, least: u64, most: u64) -> PyResul
     }
 }
 
-/// The folder for results; an empty path is refused.
+/// `out`, the folder for results, or `None`.
 pub fn out(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    let path: Option<PathBuf> = value.extract()?;
-    match path {
-        Some(path) if path.as_os_str().is_empty() => {
-            Err(fault("out is empty; the path of a folder is expected"))
-        }
-        path => Ok(path),
+    if value.is_none() { Ok(None) } else { named_folder("out", value).map(Some) }
+}
+
+/// `folder`, to which something is written.
+pub fn folder(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    named_folder("folder", value)
+}
+
+/// A folder to which something is written. An empty path is refused, and so is a file.
+fn named_folder(name: &str, value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let path: PathBuf = value.extract()?;
+    if path.as_os_str().is_empty() {
+        return Err(fault(format!("{name} is empty; the path of a folder is expected")));
     }
+    if path.exists() && !path.is_dir() {
+        return Err(fault(format!("{name} is {}, which is not a folder; choose another", path.display())));
+    }
+    Ok(path)
+}
+
+/// `layer_tau`, a mapping from layers to time constants, or `None`.
+pub fn layer_tau(value: &Bound<'_, PyAny>) -> PyResult<Option<BTreeMap<String, f64>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let pairs = pairs(value.cast::<PyMapping>()?)?;
+    pairs
+        .into_iter()
+        .map(|(name, tau)| Ok((key_name("a layer", &name)?, tau.extract()?)))
+        .collect::<PyResult<_>>()
+        .map(Some)
 }
 
 /// `seed`.
@@ -121,9 +148,9 @@ pub fn step_us(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     Ok(count("step_us", value, 1, u64::MAX)?.map(|us| us as u64))
 }
 
-/// `downsample`.
-pub fn downsample(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    whole("downsample", value, 1..=u64::from(u16::MAX)).map(|pixels| pixels as usize)
+/// `downsample`, or `None`.
+pub fn downsample(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    count("downsample", value, 1, u64::from(u16::MAX))
 }
 
 /// `callback`, or `None`. If it cannot be called, it is refused before any work is done.

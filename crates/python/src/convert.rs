@@ -1,16 +1,44 @@
 //! Converts values between Python and the libraries: settings, tables, JSON objects and arrays.
 
 use crate::fault;
+use leaklab_lab::memory;
 use leaklab_record::{Cell, Table};
 use numpy::ndarray::{ArrayD, IxDyn};
-use numpy::{AllowTypeChange, Element, IntoPyArray, PyArray1, PyArrayDyn, PyArrayLikeDyn};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 /// A NumPy array of values made in Rust; they are not copied.
 pub fn array<'py, T: Element>(py: Python<'py>, shape: &[usize], values: Vec<T>) -> Bound<'py, PyArrayDyn<T>> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("values fill the shape").into_pyarray(py)
+}
+
+/// The number of bytes of an array.
+fn bytes(shape: &[usize], item: usize) -> u64 {
+    shape.iter().fold(item as u64, |product, &n| product.saturating_mul(n as u64))
+}
+
+/// An empty vector for the values of an array that is made for Python; it is refused if it does not fit into
+/// memory.
+pub fn room<T>(what: &str, shape: &[usize]) -> PyResult<Vec<T>> {
+    let needed = bytes(shape, size_of::<T>());
+    memory::check(format!("{what}, {shape:?},"), needed, "request fewer samples at a time").map_err(fault)?;
+    let mut values = Vec::new();
+    values.try_reserve_exact(shape.iter().product()).map_err(|_| {
+        let size = needed as f64 / 1e9;
+        PyMemoryError::new_err(format!("{what}, {shape:?}, needs {size:.1} GB, which are not available"))
+    })?;
+    Ok(values)
+}
+
+/// Keys and values of a dict or another mapping.
+pub type Pairs<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+
+/// The pairs of a mapping.
+pub fn pairs<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Pairs<'py>> {
+    mapping.items()?.iter().map(|pair| pair.extract()).collect()
 }
 
 /// Limit for the nesting of settings, which is exceeded by a list that contains itself.
@@ -31,7 +59,8 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
         return Ok(toml::Value::Boolean(value.extract()?));
     }
     if value.is_instance_of::<PyInt>() {
-        let number = value.extract().map_err(|_| fault(format!("{key} is {value}, beyond 64 bits")))?;
+        let range = "a whole number from -2^63 to 2^63-1 is expected";
+        let number = value.extract().map_err(|_| fault(format!("{key} is {value}; {range}")))?;
         return Ok(toml::Value::Integer(number));
     }
     if value.is_instance_of::<PyFloat>() {
@@ -40,9 +69,9 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
     if let Ok(text) = value.extract::<String>() {
         return Ok(toml::Value::String(text));
     }
-    if let Ok(dict) = value.cast::<PyDict>() {
-        let pairs = dict.iter().map(|(name, value)| {
-            let name = key_name(&name)?;
+    if let Ok(mapping) = value.cast::<PyMapping>() {
+        let pairs = pairs(mapping)?.into_iter().map(|(name, value)| {
+            let name = key_name("a setting", &name)?;
             let value = nested_setting(&format!("{key}.{name}"), &value, deeper)?;
             Ok((name, value))
         });
@@ -71,9 +100,9 @@ fn nested_setting(key: &str, value: &Bound<'_, PyAny>, deeper: usize) -> PyResul
     }
 }
 
-/// The name of a setting.
-pub fn key_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
-    key.extract().map_err(|_| fault(format!("the name of a setting must be a string, and {key} is not")))
+/// The name of a setting or of a layer, as a key of a mapping.
+pub fn key_name(what: &str, key: &Bound<'_, PyAny>) -> PyResult<String> {
+    key.extract().map_err(|_| fault(format!("the name of {what} must be a string, and {key} is not")))
 }
 
 /// A value as a NumPy array. Masked elements are refused: NumPy would use the values that the mask hides.
@@ -82,51 +111,122 @@ fn any_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     if value.hasattr("mask")? && numpy.getattr("ma")?.call_method1("is_masked", (value,))?.extract()? {
         return Err(fault(format!("{name}: masked elements must be filled first, as by `.filled(0)`")));
     }
-    numpy.call_method1("asarray", (value,)).map_err(|error| {
-        let reason = error.value(value.py());
-        fault(format!("{name} cannot be read as an array of numbers: {reason}"))
-    })
+    numpy.call_method1("asarray", (value,)).map_err(|error| unreadable(value.py(), name, error))
+}
+
+/// The error for a value that NumPy cannot convert. A lack of memory and Ctrl-C are passed on unchanged.
+fn unreadable(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyMemoryError>(py) || !error.is_instance_of::<PyException>(py) {
+        return error;
+    }
+    fault(format!("{name} cannot be read as an array of numbers: {}", error.value(py)))
+}
+
+/// The shape of an array.
+pub fn shape_of(array: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    array.getattr("shape")?.extract()
+}
+
+/// The kind of an array's elements, as in NumPy: `b`, `i`, `u`, `f`, `O` and so on.
+pub fn kind_of(array: &Bound<'_, PyAny>) -> PyResult<String> {
+    array.getattr("dtype")?.getattr("kind")?.extract()
+}
+
+/// Whether an array has the type uint8.
+pub fn is_bytes(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(kind_of(array)? == "u" && array.getattr("itemsize")?.extract::<usize>()? == 1)
 }
 
 /// A value as a NumPy array of real numbers. Strings, complex numbers and lists of unequal rows are refused.
 pub fn real_array<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let array = any_array(name, value)?;
-    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    if !["b", "i", "u", "f", "O"].contains(&kind.as_str()) {
+    if !["b", "i", "u", "f", "O"].contains(&kind_of(&array)?.as_str()) {
         let found = array.getattr("dtype")?;
         return Err(fault(format!("{name} cannot be read as an array of numbers: its type is {found}")));
     }
     Ok(array)
 }
 
-/// Real numbers of any type as an array; those of the type `T` are not copied.
-pub fn numbers<'py, T>(
+/// Refuses to copy an array that does not fit into memory. A view that repeats its elements, as
+/// `numpy.broadcast_to` returns, can be far larger than the memory that it takes.
+pub fn check_copy(name: &str, array: &Bound<'_, PyAny>, item: usize) -> PyResult<()> {
+    let shape = shape_of(array)?;
+    let what = format!("a copy of {name}, {shape:?},");
+    memory::check(what, bytes(&shape, item), "pass fewer samples at a time").map_err(fault)
+}
+
+/// Real numbers of any type as a contiguous array of `T`. It is copied, after a check that the copy fits into
+/// memory, unless it is one already. This includes views whose strides are not multiples of the size of an
+/// element, such as a field of a packed structured array: rust-numpy cannot represent them.
+pub fn numbers<'py, T: Element>(
     name: &str,
     value: &Bound<'py, PyAny>,
-) -> PyResult<PyArrayLikeDyn<'py, T, AllowTypeChange>>
-where
-    T: Element,
-    for<'a> PyArrayLikeDyn<'py, T, AllowTypeChange>: FromPyObject<'a, 'py>,
-{
-    let array = real_array(name, value)?;
-    let refused =
-        || fault(format!("{name} cannot be read as an array of numbers: its objects are not numbers"));
-    array.extract().map_err(|_| refused())
+) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+    let (py, array) = (value.py(), real_array(name, value)?);
+    let flags = array.getattr("flags")?;
+    let is_plain = flags.getattr("c_contiguous")?.extract()? && flags.getattr("aligned")?.extract()?;
+    let made = match array.cast::<PyArrayDyn<T>>() {
+        Ok(ready) if is_plain => ready.clone(),
+        _ => {
+            check_copy(name, &array, size_of::<T>())?;
+            if kind_of(&array)? == "O" {
+                check_objects(name, &array)?;
+            }
+            let arguments = (&array, T::get_dtype(py), ["C_CONTIGUOUS", "ALIGNED"]);
+            let copy = py.import("numpy")?.call_method1("require", arguments);
+            copy.map_err(|error| unreadable(py, name, error))?.cast_into()?
+        }
+    };
+    made.try_readonly().map_err(|error| fault(format!("{name} cannot be read: {error}")))
+}
+
+/// The values of an array that [`numbers`] made.
+pub fn slice<'a, T: Element>(array: &'a PyReadonlyArrayDyn<'_, T>) -> &'a [T] {
+    array.as_slice().expect("the array is contiguous")
+}
+
+/// Refuses objects that are not real numbers; NumPy would parse strings.
+fn check_objects(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = array.py();
+    let real = PyTuple::new(
+        py,
+        [
+            py.import("numbers")?.getattr("Real")?,
+            py.import("decimal")?.getattr("Decimal")?,
+            py.import("numpy")?.getattr("bool_")?,
+        ],
+    )?;
+    for (at, item) in array.getattr("flat")?.try_iter()?.enumerate() {
+        let item = item?;
+        if !item.is_instance(&real)? {
+            let shape = PyTuple::new(py, shape_of(array)?)?;
+            let place: Vec<usize> =
+                py.import("numpy")?.call_method1("unravel_index", (at, shape))?.extract()?;
+            let shown: String = item.repr()?.to_string().chars().take(40).collect();
+            return Err(fault(format!("{name}{place:?} is {shown}; a real number is expected")));
+        }
+    }
+    Ok(())
 }
 
 /// A list of whole numbers, from a list or an array of any integer type. Other numbers are refused, not
 /// rounded.
 pub fn whole_numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let array = any_array(what, value)?;
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
-    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    if shape.len() != 1 || !(["i", "u"].contains(&kind.as_str()) || shape == [0]) {
+    let (shape, kind) = (shape_of(&array)?, kind_of(&array)?);
+    if shape == [0] {
+        return Ok(Vec::new());
+    }
+    if shape.len() != 1 || !["i", "u"].contains(&kind.as_str()) {
         let found = array.getattr("dtype")?;
         return Err(fault(format!(
             "{what} are {found} of shape {shape:?}; a list of whole numbers is expected"
         )));
     }
-    array.call_method0("tolist")?.extract().map_err(|_| fault(format!("{what} are beyond 64 bits")))
+    if kind == "u" && array.call_method0("max")?.extract::<u64>()? > i64::MAX as u64 {
+        return Err(fault(format!("{what} are beyond 2^63-1")));
+    }
+    Ok(slice(&numbers::<i64>(what, &array)?).to_vec())
 }
 
 /// A JSON value as a Python value.

@@ -1,11 +1,11 @@
 //! Data sets: built-in ones by name, and the user's own from arrays.
 
-use crate::convert::{array, numbers, real_array, whole_numbers};
+use crate::convert::{array, check_copy, is_bytes, numbers, real_array, room, slice, whole_numbers};
 use crate::{arguments, fault};
 use leaklab_engine::Shape;
 use leaklab_lab::data::arrays::{self, Part, Values};
 use leaklab_lab::data::{self, Binning, Limits, Split};
-use numpy::{PyArray1, PyArrayDyn, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
@@ -36,14 +36,17 @@ impl Dataset {
 
 /// Shape and values of an array: bytes without change, other numbers as float64.
 fn values(name: &str, given: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Values)> {
-    let given = &real_array(name, given)?;
-    if let Ok(bytes) = given.extract::<PyReadonlyArrayDyn<'_, u8>>() {
-        let view = bytes.as_array();
-        return Ok((view.shape().to_vec(), Values::Bytes(view.iter().copied().collect())));
+    let (py, given) = (given.py(), &real_array(name, given)?);
+    if is_bytes(given)? {
+        check_copy(name, given, 1)?;
+        let bytes = numbers::<u8>(name, given)?;
+        let values = slice(&bytes);
+        return Ok((bytes.shape().to_vec(), Values::Bytes(py.detach(|| values.to_vec()))));
     }
+    check_copy(name, given, 8)?;
     let numbers = numbers::<f64>(name, given)?;
-    let view = numbers.as_array();
-    Ok((view.shape().to_vec(), Values::Numbers(view.iter().copied().collect())))
+    let values = slice(&numbers);
+    Ok((numbers.shape().to_vec(), Values::Numbers(py.detach(|| values.to_vec()))))
 }
 
 fn part(which: &str, images: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>) -> PyResult<Part> {
@@ -114,8 +117,8 @@ impl Dataset {
 
     /// SHA-256 of the whole content of the data set.
     #[getter]
-    fn digest(&self) -> String {
-        self.data.digest()
+    fn digest(&self, py: Python<'_>) -> String {
+        py.detach(|| self.data.digest())
     }
 
     /// Training images, uint8 [N, C, H, W].
@@ -184,17 +187,18 @@ impl Dataset {
                 .collect::<PyResult<_>>()?,
         };
         let (steps, size) = (recordings.steps(), self.data.shape.neurons());
-        let bytes = [steps, indices.len(), size].iter().fold(1u64, |n, &m| n.saturating_mul(m as u64));
-        let what = format!("the spikes of {} recordings", indices.len());
-        leaklab_lab::memory::check(what, bytes, "request fewer at a time").map_err(fault)?;
-        let mut values = vec![0u8; steps * indices.len() * size];
-        for (i, &index) in indices.iter().enumerate() {
-            for (step, neuron) in recordings.recording(index) {
-                values[(step * indices.len() + i) * size + neuron] = 1;
-            }
-        }
         let Shape { channels, height, width } = self.data.shape;
-        Ok(array(py, &[steps, indices.len(), channels, height, width], values))
+        let shape = [steps, indices.len(), channels, height, width];
+        let mut values: Vec<u8> = room("the spikes of the recordings", &shape)?;
+        py.detach(|| {
+            values.resize(shape.iter().product(), 0);
+            for (i, &index) in indices.iter().enumerate() {
+                for (step, neuron) in recordings.recording(index) {
+                    values[(step * indices.len() + i) * size + neuron] = 1;
+                }
+            }
+        });
+        Ok(array(py, &shape, values))
     }
 
     /// Images can be pickled; recordings cannot, but can be loaded by name.
@@ -238,12 +242,12 @@ impl Dataset {
 
 /// Loads a data set by name; ``digits`` and ``digits-events`` need no files. ``train_limit`` and
 /// ``test_limit`` limit the number of images, which are class-balanced and chosen by ``seed``. Recordings of
-/// events are divided into ``time_steps`` steps of ``step_us`` microseconds, or into equal steps if that is
-/// not given; squares with a side of ``downsample`` pixels are merged into one pixel. These three arguments
-/// are for recordings only, since images are encoded later.
+/// events are divided into ``time_steps`` steps (100 if not given) of ``step_us`` microseconds, or into equal
+/// steps if that is not given; squares with a side of ``downsample`` pixels are merged into one pixel. These
+/// three arguments are for recordings only, since images are encoded later.
 #[pyfunction]
-#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=100,
-    step_us=None, downsample=1))]
+#[pyo3(signature = (name, *, data_dir=None, train_limit=None, test_limit=None, seed=0, time_steps=None,
+    step_us=None, downsample=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn load_dataset(
     py: Python<'_>,
@@ -252,20 +256,20 @@ pub fn load_dataset(
     #[pyo3(from_py_with = arguments::train_limit)] train_limit: Option<usize>,
     #[pyo3(from_py_with = arguments::test_limit)] test_limit: Option<usize>,
     #[pyo3(from_py_with = arguments::seed)] seed: u64,
-    #[pyo3(from_py_with = arguments::time_steps)] time_steps: usize,
+    #[pyo3(from_py_with = arguments::optional_time_steps)] time_steps: Option<usize>,
     #[pyo3(from_py_with = arguments::step_us)] step_us: Option<u64>,
-    #[pyo3(from_py_with = arguments::downsample)] downsample: usize,
+    #[pyo3(from_py_with = arguments::downsample)] downsample: Option<usize>,
 ) -> PyResult<Dataset> {
     let limits = Limits { train: train_limit, test: test_limit, seed, ..Limits::NONE };
-    let binning = Binning { time_steps, step_us, downsample };
+    let binning =
+        Binning { time_steps: time_steps.unwrap_or(100), step_us, downsample: downsample.unwrap_or(1) };
     let mut data = py.detach(|| data::load_complete(name, data_dir.as_deref(), &binning)).map_err(fault)?;
     let binning = Some(binning).filter(|_| data.has_events());
     if binning.is_none() {
-        let default = Binning::default();
         let given = [
-            ("time_steps", time_steps != default.time_steps),
-            ("step_us", step_us != default.step_us),
-            ("downsample", downsample != default.downsample),
+            ("time_steps", time_steps.is_some()),
+            ("step_us", step_us.is_some()),
+            ("downsample", downsample.is_some()),
         ];
         if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
             return Err(fault(format!("{argument} is for recordings, and data set {name} has images")));

@@ -1,13 +1,15 @@
 //! The encoder for arrays of images.
 
-use crate::convert::{array, numbers, real_array, whole_numbers};
+use crate::convert::{
+    array, check_copy, is_bytes, kind_of, numbers, real_array, room, shape_of, slice, whole_numbers,
+};
+use crate::forward::unwind_if;
 use crate::noise::noise_setting;
-use crate::{arguments, fault, without_gil};
+use crate::{arguments, fault, interruptible};
 use leaklab_engine::encode::{Encoder, Encoding, encode as encode_image};
 use leaklab_engine::{Input, Isa, Shape};
 use leaklab_lab::data::Normaliser;
-use leaklab_lab::memory;
-use numpy::{PyArrayDyn, PyReadonlyArrayDyn};
+use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
@@ -38,7 +40,8 @@ pub fn encode<'py>(
 ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
     let encoder: Encoder = encoder.parse().map_err(fault)?;
     let noise = noise_setting(noise, scenario, severity, level)?;
-    let (dimensions, pixels) = normalised("images", images, &Normaliser::PER_IMAGE)?;
+    let images = &real_array("images", images)?;
+    let dimensions = shape_of(images)?;
     let &[count, channels, height, width] = &dimensions[..] else {
         return Err(fault(format!("images have shape {dimensions:?}; [N, C, H, W] is expected")));
     };
@@ -46,84 +49,81 @@ pub fn encode<'py>(
     if shape.neurons() == 0 {
         return Err(fault(format!("images have shape {dimensions:?}; they have no pixels")));
     }
-    let samples: Vec<u32> = match samples {
-        Some(samples) => whole_numbers("samples", &samples)?
-            .into_iter()
-            .map(|n| {
-                u32::try_from(n)
-                    .map_err(|_| fault(format!("sample number {n} is not one of 0 to 4294967295")))
-            })
-            .collect::<PyResult<_>>()?,
-        None => (0..count as u32).collect(),
-    };
-    if samples.len() != count {
-        return Err(fault(format!("{} sample numbers for {count} images", samples.len())));
-    }
-    let encoding = Encoding { encoder, time_steps, noise, isa: Isa::best() };
-    let size = shape.neurons();
-    // The spikes are in memory twice: ordered by image and ordered by step.
-    let needed =
-        [time_steps, count, size].iter().fold(2 * 4u64, |product, &n| product.saturating_mul(n as u64));
-    let what = format!("{time_steps} steps of {count} images of {size} values");
-    memory::check(what, needed, "encode fewer images or steps at a time").map_err(fault)?;
-    let mut values = vec![0f32; time_steps * count * size];
-    without_gil(py, None, || {
-        let shown: Vec<Vec<f32>> = (0..count)
-            .into_par_iter()
-            .map(|i| {
-                let mut input = Input::silent(shape, time_steps);
-                encode_image(
-                    &pixels[i * size..][..size],
-                    shape,
-                    &encoding,
-                    seed,
-                    epoch,
-                    samples[i],
-                    &mut input,
-                );
-                spread(&input)
-            })
-            .collect();
-        for (i, image) in shown.iter().enumerate() {
-            for (step, row) in image.chunks_exact(size).enumerate() {
-                values[(step * count + i) * size..][..size].copy_from_slice(row);
+    let samples = sample_numbers(samples.as_ref(), count, 0)?;
+    let (encoding, size) = (Encoding { encoder, time_steps, noise, isa: Isa::best() }, shape.neurons());
+    let dimensions = [time_steps, count, channels, height, width];
+    let mut values: Vec<f32> = room("the spikes", &dimensions)?;
+    let pixels = normalised("images", images, &Normaliser::PER_IMAGE)?;
+    interruptible(py, None, |stopped| {
+        values.resize(time_steps * count * size, 0.0);
+        let spikes_of = |i: usize| {
+            unwind_if(stopped);
+            let mut input = Input::silent(shape, time_steps);
+            let image = &pixels[i * size..][..size];
+            encode_image(image, shape, &encoding, seed, epoch, samples[i], &mut input);
+            spread(&input)
+        };
+        // Spikes are computed by image and stored by step; a part of the images at a time, since they are in
+        // memory twice.
+        for start in (0..count).step_by(PART) {
+            let part: Vec<Vec<f32>> =
+                (start..count.min(start + PART)).into_par_iter().map(spikes_of).collect();
+            for (i, image) in part.iter().enumerate() {
+                for (step, row) in image.chunks_exact(size).enumerate() {
+                    values[(step * count + start + i) * size..][..size].copy_from_slice(row);
+                }
             }
         }
     })?;
-    Ok(array(py, &[time_steps, count, channels, height, width], values))
+    Ok(array(py, &dimensions, values))
 }
 
-/// Shape and values in [-1, 1] of images: bytes are normalised, floats are not. An image of bytes must have
-/// the normaliser's number of channels.
-pub fn normalised(
-    name: &str,
-    images: &Bound<'_, PyAny>,
-    normaliser: &Normaliser,
-) -> PyResult<(Vec<usize>, Vec<f32>)> {
-    let images = &real_array(name, images)?;
-    if let Ok(bytes) = images.extract::<PyReadonlyArrayDyn<'_, u8>>() {
-        let view = bytes.as_array();
-        let dimensions = view.shape().to_vec();
-        let bytes: Vec<u8> = view.iter().copied().collect();
-        let mut values = vec![0f32; bytes.len()];
-        if let [_, channels, height, width] = dimensions[..] {
-            let shape = Shape { channels, height, width };
-            let size = shape.neurons().max(1);
+/// Number of images that are encoded at a time.
+const PART: usize = 256;
+
+/// The sample numbers of images, on which their random numbers depend: those given, or consecutive ones from
+/// `first` on.
+pub fn sample_numbers(given: Option<&Bound<'_, PyAny>>, count: usize, first: u32) -> PyResult<Vec<u32>> {
+    let Some(given) = given else { return Ok((0..count as u32).map(|i| first.wrapping_add(i)).collect()) };
+    let number = |n: i64| {
+        u32::try_from(n).map_err(|_| fault(format!("sample number {n} is not one of 0 to 4294967295")))
+    };
+    let samples = whole_numbers("samples", given)?.into_iter().map(number).collect::<PyResult<Vec<_>>>()?;
+    if samples.len() != count {
+        return Err(fault(format!("{} sample numbers for {count} images", samples.len())));
+    }
+    Ok(samples)
+}
+
+/// The pixels of images `[N, C, H, W]`, from -1 to 1: bytes are normalised, floats are not. An image of bytes
+/// must have the normaliser's number of channels. Other types are refused, since their scale is not known.
+pub fn normalised(name: &str, images: &Bound<'_, PyAny>, normaliser: &Normaliser) -> PyResult<Vec<f32>> {
+    check_copy(name, images, 4)?;
+    let py = images.py();
+    if is_bytes(images)? {
+        let &[_, channels, height, width] = &shape_of(images)?[..] else { return Ok(Vec::new()) };
+        let (bytes, shape) = (numbers::<u8>(name, images)?, Shape { channels, height, width });
+        let (bytes, size) = (slice(&bytes), shape.neurons().max(1));
+        return Ok(py.detach(|| {
+            let mut values = vec![0f32; bytes.len()];
             for (image, out) in bytes.chunks_exact(size).zip(values.chunks_exact_mut(size)) {
                 normaliser.apply(image, shape, out);
             }
-        }
-        return Ok((dimensions, values));
+            values
+        }));
+    }
+    if kind_of(images)? != "f" {
+        let found = images.getattr("dtype")?;
+        return Err(fault(format!("{name} has the type {found}; pixels are uint8, or floats in [-1, 1]")));
     }
     let floats = numbers::<f32>(name, images)?;
-    let view = floats.as_array();
-    let values: Vec<f32> = view.iter().copied().collect();
+    let values = slice(&floats);
     match values.iter().position(|x| !(-1.0..=1.0).contains(x)) {
         Some(at) => Err(fault(format!(
             "element {at} of {name} is {}; pixels are of type uint8, or numbers in [-1, 1]",
             values[at]
         ))),
-        None => Ok((view.shape().to_vec(), values)),
+        None => Ok(py.detach(|| values.to_vec())),
     }
 }
 

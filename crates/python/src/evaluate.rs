@@ -1,16 +1,16 @@
 //! Evaluates a trained run on its own test set, or any network on any images.
 
-use crate::convert::{numbers, object, real_array, whole_numbers};
+use crate::convert::{kind_of, object, real_array, shape_of, whole_numbers};
 use crate::dataset::Dataset;
-use crate::encode::normalised;
-use crate::forward::{Batch, unwind_if};
+use crate::encode::{normalised, sample_numbers};
+use crate::forward::{Batch, read_spikes, unwind_if};
 use crate::network::{Network, leak_change};
 use crate::noise::{named_noise, noise_setting};
 use crate::{arguments, fault, polling_signals, warn};
 use leaklab_engine::encode::{Encoder, Encoding, encode};
 use leaklab_engine::noise::NoiseSetting;
-use leaklab_engine::{Input, Isa, LeakChange, Network as Engine, Packed, Shape};
-use leaklab_lab::data::{self, Limits, Normalisation, Normaliser, Presentation, present};
+use leaklab_engine::{Input, Isa, Leak, LeakChange, Network as Engine, Packed, Shape, Tau};
+use leaklab_lab::data::{self, Limits, Normalisation, Normaliser, Presentation, TEST_SAMPLES, present};
 use leaklab_lab::evaluate::{self as lab, EVALUATION_EPOCH, Evaluation, Inputs};
 use leaklab_lab::run::{TrainedRun, Weights, keep_training_images};
 use leaklab_lab::train::threads as pool;
@@ -87,12 +87,16 @@ fn refuse(names: &[(&str, bool)], why: &str) -> PyResult<()> {
 }
 
 /// Accuracy of a network, clean or with noise; a dict of images, correct, accuracy, accuracy_low,
-/// accuracy_high, sse, spike_rate, synops and layers.
+/// accuracy_high, sse, spike_rate, synops and layers; of tau, layer_tau and readout_tau, the leak (as of a
+/// ``Network``; leak is all of it as text), for a run also trained_tau, trained_layer_tau,
+/// trained_readout_tau and trained_leak; and of stimulus, level, split and epoch.
 ///
 /// ``network`` is the folder of a trained run or a ``Network``. Without ``x`` a run is evaluated on its test
 /// set, or with ``train=True`` on its training set. ``x`` is a ``Dataset``, images ``[N, C, H, W]`` with
 /// labels ``y`` (uint8, or floats in [-1, 1], which are not normalised), or spikes ``[T, N, C, H, W]`` with
-/// labels. ``limit`` is the number of images of a data set, class-balanced.
+/// labels. ``limit`` is the number of images of a data set, class-balanced. ``samples`` are the sample
+/// numbers of images, on which their random numbers depend; if not given, those of a test set, 2**31 + i.
+/// With ``samples=data.test_samples``, the test images of a data set give the same result as the data set.
 ///
 /// A run sees images as in training: with its number of time steps, encoder, seed, and normalisation by its
 /// own training images. Recordings and spikes with another number of steps are refused. A ``Network`` sees
@@ -105,7 +109,7 @@ fn refuse(names: &[(&str, bool)], why: &str) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (network, x=None, y=None, *, noise=None, scenario=None, severity=None, level=None,
     best=false, train=false, limit=None, data_dir=None, time_steps=None, encoder=None, seed=None,
-    threads=None, tau=None, layer_tau=None, readout_tau=None))]
+    threads=None, tau=None, layer_tau=None, readout_tau=None, samples=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn evaluate<'py>(
     py: Python<'py>,
@@ -125,16 +129,17 @@ pub fn evaluate<'py>(
     #[pyo3(from_py_with = arguments::optional_seed)] seed: Option<u64>,
     #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     tau: Option<f64>,
-    layer_tau: Option<BTreeMap<String, f64>>,
+    #[pyo3(from_py_with = arguments::layer_tau)] layer_tau: Option<BTreeMap<String, f64>>,
     readout_tau: Option<f64>,
+    samples: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let leak = leak_change(tau, layer_tau, readout_tau)?;
-    let mut subject = match network.extract::<PyRef<'_, Network>>() {
+    let mut subject = match network.cast::<Network>() {
         Ok(network) => {
             let of_runs = [("best", best), ("data_dir", data_dir.is_some())];
             refuse(&of_runs, "is for the folder of a run, and a Network was given")?;
             of_network(
-                &network.engine,
+                &network.get().engine(),
                 &leak,
                 time_steps.unwrap_or(100),
                 encoder.unwrap_or("signed"),
@@ -162,25 +167,30 @@ pub fn evaluate<'py>(
     };
     let stimulus = describe(setting, severity);
     let pool = pool(threads).map_err(fault)?;
-    let packed = pool.install(|| Packed::new(&subject.network, Isa::best())).map_err(fault)?;
-    let dataset = x.and_then(|x| x.extract::<PyRef<'_, Dataset>>().ok());
-    let evaluation = match (x, &dataset) {
+    let packed = py.detach(|| pool.install(|| Packed::new(&subject.network, Isa::best()))).map_err(fault)?;
+    let dataset = x.and_then(|x| x.cast::<Dataset>().ok()).map(|dataset| dataset.get());
+    let evaluation = match (x, dataset) {
         (Some(x), None) => {
             let of_data = [("train", train), ("limit", limit.is_some())];
             refuse(&of_data, "is for data sets, and arrays were given")?;
             let labels = labels(y)?;
             let x = real_array("x", x)?;
             if x.getattr("ndim")?.extract::<usize>()? == 5 {
-                let of_images = [("encoder", encoder.is_some()), ("seed", seed.is_some())];
+                let of_images = [
+                    ("encoder", encoder.is_some()),
+                    ("seed", seed.is_some()),
+                    ("samples", samples.is_some()),
+                ];
                 refuse(&of_images, "is for images, and spikes were given")?;
                 spikes(py, &x, &labels, &subject, time_steps, setting, (&packed, &pool))?
             } else {
-                images(py, &x, &labels, &subject, setting, (&packed, &pool))?
+                images(py, (&x, samples.as_ref()), &labels, &subject, setting, (&packed, &pool))?
             }
         }
         _ => {
-            refuse(&[("y", y.is_some())], "is for arrays; a data set has its own labels")?;
-            let (data, presentation) = if let Some(given) = &dataset {
+            let of_arrays = [("y", y.is_some()), ("samples", samples.is_some())];
+            refuse(&of_arrays, "is for arrays; a data set has its own")?;
+            let (data, presentation) = if let Some(given) = dataset {
                 subject.check_recordings(given)?;
                 fits(&subject.network, given.data.shape, Some(given.data.classes))?;
                 let normaliser = subject.normaliser(py)?;
@@ -235,14 +245,25 @@ pub fn evaluate<'py>(
         Some(run) if x.is_none() => Some(run.config.tested_on()),
         _ => dataset.is_some().then_some("test"),
     };
-    let leak = subject.network.leak();
     result["level"] = setting.map(|setting| setting.level()).into();
     result["split"] = split.into();
-    result["tau"] = leak.to_string().into();
+    let result = object(py, &result)?.cast_into()?;
+    let leak = subject.network.leak();
+    add_leak(&result, "", leak)?;
     if let Some(run) = &subject.run {
-        result["trained_tau"] = run.trained_leak.as_ref().unwrap_or(leak).to_string().into();
+        add_leak(&result, "trained_", run.trained_leak.as_ref().unwrap_or(leak))?;
     }
-    Ok(object(py, &result)?.cast_into()?)
+    Ok(result)
+}
+
+/// Adds a leak to a result: time constants as the attributes of a `Network`, and all of it as text.
+fn add_leak(result: &Bound<'_, PyDict>, prefix: &str, leak: &Leak) -> PyResult<()> {
+    let layers: BTreeMap<&String, f64> =
+        leak.layer_tau.iter().map(|(name, tau)| (name, tau.steps())).collect();
+    result.set_item(format!("{prefix}tau"), leak.tau.steps())?;
+    result.set_item(format!("{prefix}layer_tau"), layers)?;
+    result.set_item(format!("{prefix}readout_tau"), Tau::steps(leak.readout()))?;
+    result.set_item(format!("{prefix}leak"), leak.to_string())
 }
 
 fn of_network(
@@ -340,11 +361,8 @@ fn spikes(
     if noise.is_some() {
         return Err(fault("x contains spikes, and noise= acts when images are encoded (leaklab.encode)"));
     }
-    let spikes = numbers::<f32>("x", x)?;
-    let view = spikes.as_array();
-    let view = view.as_standard_layout();
-    let values = view.as_slice().expect("standard layout is contiguous");
-    let batch = Batch::new(&subject.network, view.shape(), values)?;
+    let x = read_spikes(&subject.network, x)?;
+    let batch = Batch::new(&subject.network, &x);
     check_labels(&subject.network, labels, batch.samples)?;
     if let Some(run) = subject.run.as_ref().filter(|run| run.config.time_steps != batch.steps) {
         return Err(fault(format!(
@@ -363,7 +381,7 @@ fn spikes(
 /// Evaluates on images `[N, C, H, W]`.
 fn images(
     py: Python<'_>,
-    x: &Bound<'_, PyAny>,
+    (x, samples): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
     labels: &[usize],
     subject: &Subject,
     noise: Option<NoiseSetting>,
@@ -372,18 +390,21 @@ fn images(
     if subject.run.as_ref().is_some_and(|run| run.config.has_events()) {
         return Err(fault("the run was trained on recordings; give their spikes as x, [T, N, C, H, W]"));
     }
-    let dimensions: Vec<usize> = x.getattr("shape")?.extract()?;
-    let &[samples, channels, height, width] = &dimensions[..] else {
+    let dimensions = shape_of(x)?;
+    let &[count, channels, height, width] = &dimensions[..] else {
         return Err(fault(format!(
             "x has shape {dimensions:?}; images [N, C, H, W] or spikes [T, N, C, H, W] are expected"
         )));
     };
     let shape = Shape { channels, height, width };
     fits(&subject.network, shape, None)?;
-    check_labels(&subject.network, labels, samples)?;
-    let (_, pixels) = normalised("x", x, &subject.normaliser(py)?)?;
-    let is_float = x.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "f";
-    if is_float && pixels.iter().all(|pixel| *pixel >= 0.0) && pixels.iter().any(|pixel| *pixel > 0.0) {
+    check_labels(&subject.network, labels, count)?;
+    let samples = sample_numbers(samples, count, TEST_SAMPLES)?;
+    let pixels = normalised("x", x, &subject.normaliser(py)?)?;
+    if kind_of(x)? == "f"
+        && pixels.iter().all(|pixel| *pixel >= 0.0)
+        && pixels.iter().any(|pixel| *pixel > 0.0)
+    {
         warn(
             py,
             "x has floats without a negative value; floats are encoded as they are, so give pixels as uint8 if \
@@ -393,9 +414,9 @@ fn images(
     let encoding = subject.encoding.with_noise(noise);
     let show = |i: usize, input: &mut Input| {
         let image = &pixels[i * shape.neurons()..][..shape.neurons()];
-        encode(image, shape, &encoding, subject.seed, EVALUATION_EPOCH, i as u32, input);
+        encode(image, shape, &encoding, subject.seed, EVALUATION_EPOCH, samples[i], input);
     };
-    let inputs = Inputs { count: samples, steps: encoding.time_steps, show };
+    let inputs = Inputs { count, steps: encoding.time_steps, show };
     evaluated(py, inputs, |i| labels[i], engine)
 }
 

@@ -3,17 +3,18 @@
 //! The axes of all arrays have one order: time steps, samples, then channels, rows and columns. Arrays
 //! without time begin with the samples.
 
-use crate::convert::{array, numbers};
+use crate::arguments::MOST_STEPS;
+use crate::convert::{array, numbers, real_array, room, shape_of, slice};
 use crate::{fault, interruptible};
 use leaklab_engine::{
     Architecture, Input, Isa, LayerKind, Network as Engine, Packed, Scratch, Shape, Spikes, Trace, infer,
 };
 use leaklab_lab::analysis::example;
 use leaklab_lab::memory;
-use numpy::PyArrayDyn;
+use numpy::{PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The shape of a layer's output in Python: fully connected layers have one dimension.
@@ -39,6 +40,21 @@ pub struct Layer {
 
 #[pymethods]
 impl Layer {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let layer = slf.get();
+        let arguments = (&layer.name, layer.kind, layer.input.clone(), layer.output.clone());
+        (slf.get_type().getattr("_restore")?, arguments).into_pyobject(slf.py())
+    }
+
+    /// Restores a pickled layer.
+    #[staticmethod]
+    fn _restore(name: String, kind: &str, input: Vec<usize>, output: Vec<usize>) -> PyResult<Self> {
+        let kinds = [LayerKind::Conv, LayerKind::Pool, LayerKind::Full, LayerKind::Output];
+        let kind = kinds.map(LayerKind::name).into_iter().find(|known| *known == kind);
+        let kind = kind.ok_or_else(|| fault("this is not the kind of a layer"))?;
+        Ok(Layer { name, kind, input, output })
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "Layer(name='{}', kind='{}', input={:?}, output={:?})",
@@ -65,23 +81,38 @@ pub struct Batch<'a> {
     shape: Shape,
 }
 
+/// Input spikes as contiguous numbers. The shape is checked before anything is copied.
+pub fn read_spikes<'py>(engine: &Engine, x: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArrayDyn<'py, f32>> {
+    let x = real_array("x", x)?;
+    let (shape, expected) = (shape_of(&x)?, engine.architecture.input());
+    match shape[..] {
+        [steps, _, channels, height, width]
+            if (1..=MOST_STEPS).contains(&steps) && expected == (Shape { channels, height, width }) =>
+        {
+            numbers("x", &x)
+        }
+        _ => {
+            let Shape { channels, height, width } = expected;
+            Err(fault(format!(
+                "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with 1 to {MOST_STEPS} steps \
+                 is expected"
+            )))
+        }
+    }
+}
+
 impl<'a> Batch<'a> {
-    /// The values of an array, if its shape fits the network's input.
-    pub fn new(engine: &Engine, shape: &[usize], values: &'a [f32]) -> PyResult<Self> {
-        let expected = engine.architecture.input();
-        match *shape {
-            [steps, samples, channels, height, width]
-                if steps > 0 && expected == (Shape { channels, height, width }) =>
-            {
-                Ok(Batch { values, steps, samples, shape: expected })
-            }
-            _ => {
-                let Shape { channels, height, width } = expected;
-                Err(fault(format!(
-                    "x has shape {shape:?}; [T, N, {channels}, {height}, {width}] with at least one step is \
-                     expected"
-                )))
-            }
+    /// The samples of an array that [`read_spikes`] returned.
+    pub fn new(engine: &Engine, x: &'a PyReadonlyArrayDyn<'_, f32>) -> Self {
+        let (shape, values) = (engine.architecture.input(), slice(x));
+        Batch { values, steps: x.shape()[0], samples: x.shape()[1], shape }
+    }
+
+    /// Refuses an array without samples.
+    pub fn check_samples(&self) -> PyResult<()> {
+        match self.samples {
+            0 => Err(fault("x has no samples; at least one is expected")),
+            _ => Ok(()),
         }
     }
 
@@ -99,7 +130,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Indices of the named layers; pools have no membrane potential of their own.
+/// Indices of the named layers, each once; pools have no membrane potential of their own.
 fn recorded(architecture: &Architecture, names: &[String]) -> PyResult<Vec<usize>> {
     let layers = architecture.layers();
     let has = |layer: &&leaklab_engine::Layer| layer.kind != LayerKind::Pool;
@@ -109,19 +140,10 @@ fn recorded(architecture: &Architecture, names: &[String]) -> PyResult<Vec<usize
             fault(format!("membranes: there is no layer '{name}'; there are {}", known.join(", ")))
         })
     };
-    names.iter().map(find).collect()
-}
-
-/// Membrane potentials of all neurons of a layer, `[step][neuron]`.
-fn potentials(engine: &Engine, trace: &Trace, layer: usize) -> Vec<f32> {
-    let neurons = engine.architecture.layers()[layer].output.neurons();
-    let mut values = vec![0.0; trace.steps() * neurons];
-    for neuron in 0..neurons {
-        for (step, potential) in example::potential(engine, trace, layer, neuron).into_iter().enumerate() {
-            values[step * neurons + neuron] = potential as f32;
-        }
-    }
-    values
+    let mut found = names.iter().map(find).collect::<PyResult<Vec<usize>>>()?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// Runs a network on `[T, N, C, H, W]`.
@@ -132,21 +154,23 @@ pub fn run(
     membranes: &[String],
     threads: Option<usize>,
 ) -> PyResult<Forward> {
-    let x = numbers::<f32>("x", x)?;
-    let x = x.as_array();
-    let x = x.as_standard_layout();
-    let batch = Batch::new(engine, x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
+    let x = read_spikes(engine, x)?;
+    let batch = Batch::new(engine, &x);
     let recorded = recorded(&engine.architecture, membranes)?;
     let hidden = engine.architecture.hidden().len();
     let neurons = |&layer: &usize| engine.architecture.layers()[layer].output.neurons() as u64;
-    let potential_bytes =
-        4 * (batch.steps * batch.samples) as u64 * recorded.iter().map(neurons).sum::<u64>();
+    let neuron_steps = recorded.iter().map(neurons).sum::<u64>().saturating_mul(batch.steps as u64);
+    let potential_bytes = neuron_steps.saturating_mul(4 * batch.samples as u64);
     let traces = memory::traces(&engine.architecture, batch.steps, batch.samples as u64);
     let what = format!("the spikes of {} samples", batch.samples);
     let needed = traces.saturating_add(potential_bytes);
     memory::check(what, needed, "run fewer samples at a time").map_err(fault)?;
     let images = interruptible(py, threads, |stopped| -> Result<Vec<Image>, String> {
         let packed = Packed::new(engine, Isa::best()).map_err(|e| e.to_string())?;
+        let potentials = |trace: &Trace, layer: usize| {
+            let values = example::potentials(engine, trace, layer, || unwind_if(stopped));
+            values.into_iter().map(|potential| potential as f32).collect()
+        };
         let measure = |_: usize, trace: &Trace| Image {
             prediction: trace.prediction().to_vec(),
             signal: trace.signal().to_vec(),
@@ -154,7 +178,7 @@ pub fn run(
             counts: (0..hidden).map(|layer| trace.spike_counts(layer)).collect(),
             synops: trace.synops(),
             norms: trace.weighted_input_norms(),
-            membranes: recorded.iter().map(|&layer| potentials(engine, trace, layer)).collect(),
+            membranes: recorded.iter().map(|&layer| potentials(trace, layer)).collect(),
         };
         let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
         infer(&packed, batch.steps, batch.samples, &Scratch::default(), show, measure)
@@ -189,29 +213,38 @@ impl Forward {
     fn rows<'py, T>(
         &self,
         py: Python<'py>,
+        what: &str,
         shape: &[usize],
-        of: impl Fn(&Image) -> &[T],
-    ) -> Bound<'py, PyArrayDyn<T>>
+        of: impl Fn(&Image) -> &[T] + Sync + Send,
+    ) -> PyResult<Bound<'py, PyArrayDyn<T>>>
     where
-        T: numpy::Element + Clone,
+        T: numpy::Element + Clone + Send,
     {
         let shape: Vec<usize> = [self.images.len()].iter().chain(shape).copied().collect();
-        array(py, &shape, self.images.iter().flat_map(|image| of(image).iter().cloned()).collect())
+        let mut values = room(what, &shape)?;
+        py.detach(|| self.images.iter().for_each(|image| values.extend_from_slice(of(image))));
+        Ok(array(py, &shape, values))
     }
 
     /// Values `[step][...]` of each image as one array, with the steps as the first axis.
     fn by_step<'py>(
         &self,
         py: Python<'py>,
+        what: &str,
         shape: &[usize],
-        of: impl Fn(&Image) -> &[f32],
-    ) -> Bound<'py, PyArrayDyn<f32>> {
+        of: impl Fn(&Image) -> &[f32] + Sync + Send,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let size: usize = shape.iter().product();
-        let rows = (0..self.steps).flat_map(|step| self.images.iter().map(move |image| (step, image)));
-        let values =
-            rows.flat_map(|(step, image)| of(image)[step * size..][..size].iter().copied()).collect();
         let shape: Vec<usize> = [self.steps, self.images.len()].iter().chain(shape).copied().collect();
-        array(py, &shape, values)
+        let mut values = room(what, &shape)?;
+        py.detach(|| {
+            for step in 0..self.steps {
+                self.images
+                    .iter()
+                    .for_each(|image| values.extend_from_slice(&of(image)[step * size..][..size]));
+            }
+        });
+        Ok(array(py, &shape, values))
     }
 
     fn hidden(&self, layer: usize) -> Vec<usize> {
@@ -224,14 +257,14 @@ impl Forward {
 impl Forward {
     /// Prediction, the output potential after the last step divided by T: float32 [N, classes].
     #[getter]
-    fn prediction<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
-        self.rows(py, &[self.architecture.classes()], |image| &image.prediction)
+    fn prediction<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        self.rows(py, "the prediction", &[self.architecture.classes()], |image| &image.prediction)
     }
 
     /// Weighted input of the output layer at every step: float32 [T, N, classes].
     #[getter]
-    fn signal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
-        self.by_step(py, &[self.architecture.classes()], |image| &image.signal)
+    fn signal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        self.by_step(py, "the signal", &[self.architecture.classes()], |image| &image.signal)
     }
 
     /// Membrane potentials of the layers that ``forward(membranes=...)`` named, after the input of a step and
@@ -242,29 +275,32 @@ impl Forward {
         for (i, &layer) in self.recorded.iter().enumerate() {
             let layer = &self.architecture.layers()[layer];
             let shape = dimensions(layer.kind, layer.output);
-            dict.set_item(&layer.name, self.by_step(py, &shape, |image| &image.membranes[i]))?;
+            let what = format!("the membranes of {}", layer.name);
+            dict.set_item(&layer.name, self.by_step(py, &what, &shape, |image| &image.membranes[i])?)?;
         }
         Ok(dict)
     }
 
     /// Number of spikes of each neuron: a list over hidden layers, including pools, of uint32 [N, ...].
     #[getter]
-    fn spike_counts<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArrayDyn<u32>>> {
-        let layers = 0..self.architecture.hidden().len();
-        layers.map(|layer| self.rows(py, &self.hidden(layer), |image| &image.counts[layer])).collect()
+    fn spike_counts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArrayDyn<u32>>>> {
+        let counts = |layer: usize| {
+            self.rows(py, "the spike counts", &self.hidden(layer), |image| &image.counts[layer])
+        };
+        (0..self.architecture.hidden().len()).map(counts).collect()
     }
 
     /// Synaptic operations of each image: uint64 [N, layers], over conv, fully connected and output layers.
     #[getter]
-    fn synops<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u64>> {
-        self.rows(py, &[self.architecture.parameters().len()], |image| &image.synops)
+    fn synops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
+        self.rows(py, "the synops", &[self.architecture.parameters().len()], |image| &image.synops)
     }
 
     /// Time mean of the Euclidean norm of the weighted input: float64 [N, layers], over hidden layers,
     /// including pools.
     #[getter]
-    fn weighted_input_norm<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
-        self.rows(py, &[self.architecture.hidden().len()], |image| &image.norms)
+    fn weighted_input_norm<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        self.rows(py, "the norms", &[self.architecture.hidden().len()], |image| &image.norms)
     }
 
     /// Spikes of a hidden layer, by index from 0 or by name: uint8 [T, N, ...].
@@ -287,8 +323,10 @@ impl Forward {
         })?;
         let (samples, size) = (self.images.len(), hidden[index].output.neurons());
         let pixels = hidden[index].output.pixels();
-        let mut values = vec![0u8; self.steps * samples * size];
+        let shape: Vec<usize> = [self.steps, samples].into_iter().chain(self.hidden(index)).collect();
+        let mut values: Vec<u8> = room(&format!("the spikes of {}", hidden[index].name), &shape)?;
         py.detach(|| {
+            values.resize(self.steps * samples * size, 0);
             for (sample, image) in self.images.iter().enumerate() {
                 let spikes = &image.spikes[index];
                 for step in 0..self.steps {
@@ -306,7 +344,6 @@ impl Forward {
                 }
             }
         });
-        let shape: Vec<usize> = [self.steps, samples].into_iter().chain(self.hidden(index)).collect();
         Ok(array(py, &shape, values))
     }
 

@@ -1,14 +1,16 @@
 //! Loss and gradients of a batch.
 
-use crate::convert::{array, numbers, whole_numbers};
-use crate::forward::Batch;
+use crate::convert::{array, numbers, real_array, shape_of, slice, whole_numbers};
+use crate::forward::{Batch, read_spikes};
 use crate::network::weight_dict;
 use crate::{fault, interruptible, warn};
-use leaklab_engine::{Gradient, Input, Isa, Masks, Network as Engine, Packed, Scratch, Trace, train_batch};
+use leaklab_engine::{
+    Gradient, Input, Isa, MaskError, Masks, Network as Engine, Packed, Scratch, Trace, train_batch,
+};
 use leaklab_lab::health::NO_GRADIENT;
-use numpy::{PyArrayDyn, PyUntypedArrayMethods};
+use numpy::PyArrayDyn;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 /// Loss and gradients of a batch.
 #[pyclass(frozen, get_all, module = "leaklab")]
@@ -23,6 +25,18 @@ pub struct Gradients {
 
 #[pymethods]
 impl Gradients {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        let arguments = (this.loss, this.prediction.clone_ref(py), this.weights.clone_ref(py));
+        (slf.get_type().getattr("_restore")?, arguments).into_pyobject(py)
+    }
+
+    /// Restores pickled gradients.
+    #[staticmethod]
+    fn _restore(loss: f64, prediction: Py<PyArrayDyn<f32>>, weights: Py<PyDict>) -> Self {
+        Gradients { loss, prediction, weights }
+    }
+
     fn __repr__(&self) -> String {
         format!("Gradients(loss={})", self.loss)
     }
@@ -39,12 +53,11 @@ pub fn run(
     threads: Option<usize>,
 ) -> PyResult<Gradients> {
     let mode: Gradient = gradient.parse().map_err(fault)?;
-    let x = numbers::<f32>("x", x)?;
-    let x = x.as_array();
-    let x = x.as_standard_layout();
-    let batch = Batch::new(engine, x.shape(), x.as_slice().expect("standard layout is contiguous"))?;
+    let x = read_spikes(engine, x)?;
+    let batch = Batch::new(engine, &x);
+    batch.check_samples()?;
     let labels = whole_numbers("labels", labels)?;
-    if labels.len() != batch.samples || labels.is_empty() {
+    if labels.len() != batch.samples {
         return Err(fault(format!("{} labels for {} samples of x", labels.len(), batch.samples)));
     }
     let of_sample = |(i, &label): (usize, &i64)| {
@@ -81,24 +94,34 @@ pub fn run(
 
 /// Dropout masks of every sample; empty if no arrays are given.
 fn read_masks(engine: &Engine, given: Vec<Bound<'_, PyAny>>, samples: usize) -> PyResult<Vec<Masks>> {
-    let named = given.iter().enumerate().map(|(i, mask)| numbers::<f32>(&format!("masks[{i}]"), mask));
-    let arrays = named.collect::<PyResult<Vec<_>>>()?;
-    let flat: Vec<Vec<f32>> = arrays.iter().map(|mask| mask.as_array().iter().copied().collect()).collect();
-    if arrays.is_empty() {
+    if given.is_empty() {
         return Ok(Vec::new());
     }
-    if let Some(i) = arrays.iter().position(|mask| mask.shape().first() != Some(&samples)) {
-        let shape = arrays[i].shape();
-        return Err(fault(format!(
-            "masks[{i}] has shape {shape:?}; its first dimension must be the {samples} samples"
-        )));
+    let layers = engine.architecture.hidden().iter().filter(|layer| layer.kind.takes_dropout());
+    let mut arrays = Vec::new();
+    for (i, (mask, layer)) in given.iter().zip(layers).enumerate() {
+        let (name, size) = (format!("masks[{i}]"), layer.output.neurons());
+        let mask = real_array(&name, mask)?;
+        let shape = shape_of(&mask)?;
+        if shape.first() != Some(&samples) || shape[1..].iter().product::<usize>() != size {
+            return Err(fault(format!(
+                "{name} has shape {shape:?}; {samples} samples of the {size} neurons of {} are expected",
+                layer.name
+            )));
+        }
+        arrays.push((numbers::<f32>(&name, &mask)?, size));
     }
-    (0..samples)
-        .map(|sample| {
-            let size = |mask: &[f32]| mask.len() / samples;
-            let rows: Vec<&[f32]> =
-                flat.iter().map(|mask| &mask[sample * size(mask)..][..size(mask)]).collect();
-            Masks::from_values(&rows, &engine.architecture).map_err(fault)
+    let of_sample = |sample: usize| {
+        let rows: Vec<&[f32]> =
+            arrays.iter().map(|(values, size)| &slice(values)[sample * size..][..*size]).collect();
+        Masks::from_values(&rows, &engine.architecture).map_err(|error| match error {
+            MaskError::Value { number, entry, value } => fault(format!(
+                "masks[{}] has {value} at element {entry} of sample {sample}; 0 and one positive number are \
+                 expected",
+                number - 1
+            )),
+            MaskError::Count { .. } | MaskError::Length { .. } => fault(error),
         })
-        .collect()
+    };
+    (0..samples).map(of_sample).collect()
 }

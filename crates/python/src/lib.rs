@@ -48,21 +48,8 @@ fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
-/// Runs `work` on `threads` threads, or on as many as the machine has, without the GIL.
-fn without_gil<R: Send>(
-    py: Python<'_>,
-    threads: Option<usize>,
-    work: impl FnOnce() -> R + Send,
-) -> PyResult<R> {
-    let pool = match threads {
-        None => pool::of_this_process(py)?,
-        Some(_) => Arc::new(leaklab_lab::train::threads(threads).map_err(fault)?),
-    };
-    Ok(py.detach(|| pool.install(work)))
-}
-
-/// Like [`without_gil`], for work that may take long: Ctrl-C and other signals are handled meanwhile (see
-/// [`polling_signals`]).
+/// Runs `work` on `threads` threads, or on as many as the machine has, without the GIL. Ctrl-C and other
+/// signals are handled meanwhile (see [`polling_signals`]).
 fn interruptible<R: Send>(
     py: Python<'_>,
     threads: Option<usize>,

@@ -1,20 +1,22 @@
 //! Networks: their weights, files, and export to other tools. Running them is in `forward` and `gradients`.
 
-use crate::convert::{array, numbers};
-use crate::forward::{self, Batch, Forward, Layer, dimensions};
+use crate::convert::{array, key_name, numbers, pairs, real_array, shape_of, slice};
+use crate::forward::{self, Batch, Forward, Layer, dimensions, read_spikes};
 use crate::gradients::{self, Gradients};
-use crate::{arguments, fault, warn, without_gil};
-use leaklab_engine::{Architecture, Input, Isa, LayerKind, Leak, LeakChange, Network as Engine, Tau};
+use crate::{arguments, fault, interruptible, warn};
+use leaklab_engine::{
+    Architecture, Input, Isa, LayerKind, Leak, LeakChange, Network as Engine, NetworkError, Tau,
+};
 use leaklab_lab::calibrate::scale_to_rates;
 use leaklab_lab::evaluate::Inputs;
 use leaklab_lab::exchange::{self, ImportOptions, Imported, Model, Target, nir};
 use leaklab_lab::memory;
 use leaklab_lab::run::Weights;
-use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyTuple};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A spiking network.
 ///
@@ -28,10 +30,33 @@ use std::path::PathBuf;
 ///     Threshold of conv and fully connected neurons.
 /// seed : int
 ///     Seed of the initial weights, which are normal with standard deviation ``sqrt(2 / fan_in)``.
-#[pyclass(module = "leaklab", eq)]
-#[derive(PartialEq)]
+#[pyclass(frozen, module = "leaklab", eq)]
 pub struct Network {
-    pub(crate) engine: Engine,
+    /// Computations use the network as it was when they began; other threads may replace it meanwhile.
+    engine: Mutex<Arc<Engine>>,
+}
+
+impl Network {
+    fn from(engine: Engine) -> Self {
+        Network { engine: Mutex::new(Arc::new(engine)) }
+    }
+
+    /// The engine's network, locked for a moment. As in `pool`, it is locked only while the GIL is held, so
+    /// that it is never locked in a forked child.
+    fn locked(&self) -> MutexGuard<'_, Arc<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The engine's network.
+    pub fn engine(&self) -> Arc<Engine> {
+        self.locked().clone()
+    }
+}
+
+impl PartialEq for Network {
+    fn eq(&self, other: &Self) -> bool {
+        self.engine() == other.engine()
+    }
 }
 
 #[pymethods]
@@ -39,18 +64,20 @@ impl Network {
     #[new]
     #[pyo3(signature = (notation, tau=100.0, v_th=1.0, seed=0, layer_tau=None, readout_tau=None))]
     fn new(
+        py: Python<'_>,
         notation: &str,
         tau: f64,
         v_th: f32,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
-        layer_tau: Option<BTreeMap<String, f64>>,
+        #[pyo3(from_py_with = arguments::layer_tau)] layer_tau: Option<BTreeMap<String, f64>>,
         readout_tau: Option<f64>,
     ) -> PyResult<Self> {
         let architecture = Architecture::parse(notation).map_err(fault)?;
         memory::check_network(&architecture).map_err(fault)?;
         let change = leak_change(Some(tau), layer_tau, readout_tau)?;
         let leak = Leak::uniform(Tau::INFINITE).changed(&change);
-        Ok(Network { engine: Engine::initialised(architecture, leak, v_th, seed).map_err(fault)? })
+        let engine = py.detach(|| Engine::initialised(architecture, leak, v_th, seed)).map_err(fault)?;
+        Ok(Network::from(engine))
     }
 
     /// The same weights with another leak: ``tau`` for all layers, ``layer_tau`` for named hidden layers,
@@ -59,55 +86,58 @@ impl Network {
     fn with_leak(
         &self,
         tau: Option<f64>,
-        layer_tau: Option<BTreeMap<String, f64>>,
+        #[pyo3(from_py_with = arguments::layer_tau)] layer_tau: Option<BTreeMap<String, f64>>,
         readout_tau: Option<f64>,
     ) -> PyResult<Self> {
-        let leak = self.engine.leak().changed(&leak_change(tau, layer_tau, readout_tau)?);
-        Ok(Network { engine: self.engine.clone().with_leak(leak).map_err(fault)? })
+        let engine = self.engine();
+        let leak = engine.leak().changed(&leak_change(tau, layer_tau, readout_tau)?);
+        Ok(Network::from(Engine::clone(&engine).with_leak(leak).map_err(fault)?))
     }
 
     /// The network in the paper's notation.
     #[getter]
     fn notation(&self) -> String {
-        self.engine.architecture.to_string()
+        self.engine().architecture.to_string()
     }
 
     /// Membrane time constant in time steps.
     #[getter]
     fn tau(&self) -> f64 {
-        self.engine.leak().tau.steps()
+        self.engine().leak().tau.steps()
     }
 
     /// Time constants of the hidden layers that have their own.
     #[getter]
     fn layer_tau(&self) -> BTreeMap<String, f64> {
-        self.engine.leak().layer_tau.iter().map(|(name, tau)| (name.clone(), tau.steps())).collect()
+        let engine = self.engine();
+        engine.leak().layer_tau.iter().map(|(name, tau)| (name.clone(), tau.steps())).collect()
     }
 
     /// Time constant of the output layer.
     #[getter]
     fn readout_tau(&self) -> f64 {
-        self.engine.leak().readout().steps()
+        self.engine().leak().readout().steps()
     }
 
     /// Threshold of conv and fully connected neurons.
     #[getter]
     fn v_th(&self) -> f32 {
-        self.engine.v_th()
+        self.engine().v_th()
     }
 
     /// The layers; the output layer is the last one.
     #[getter]
     fn layers(&self) -> Vec<Layer> {
-        let layers = self.engine.architecture.layers().iter();
-        let first = self.engine.architecture.input();
+        let architecture = &self.engine().architecture;
+        let (layers, first) = (architecture.layers(), architecture.input());
         layers
+            .iter()
             .enumerate()
             .map(|(i, layer)| Layer {
                 name: layer.name.clone(),
                 kind: layer.kind.name(),
                 input: match i.checked_sub(1) {
-                    Some(before) => dimensions(self.engine.architecture.layers()[before].kind, layer.input),
+                    Some(before) => dimensions(layers[before].kind, layer.input),
                     None => dimensions(LayerKind::Conv, first),
                 },
                 output: dimensions(layer.kind, layer.output),
@@ -118,24 +148,46 @@ impl Network {
     /// A copy of the weights: a dict of float32 arrays, [out, in, 3, 3] or [out, in], by layer name.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        weight_dict(py, &self.engine, &self.engine.weights)
+        let engine = self.engine();
+        weight_dict(py, &engine, &engine.weights)
     }
 
     /// Replaces the weights of the named layers; those of other layers do not change. If an array is refused,
     /// nothing changes.
-    fn set_weights(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
-        let mut engine = self.engine.clone();
-        for (name, values) in weights {
-            let name: String = name
-                .extract()
-                .map_err(|_| fault(format!("the name of a layer must be a string, and {name} is not")))?;
-            let values = numbers::<f32>(&format!("weights '{name}'"), &values)?;
-            let (shape, values) =
-                (values.shape().to_vec(), values.as_array().iter().copied().collect::<Vec<_>>());
-            engine.set_tensor(&name, &shape, &values).map_err(fault)?;
+    fn set_weights(&self, py: Python<'_>, weights: &Bound<'_, PyMapping>) -> PyResult<()> {
+        let engine = self.engine();
+        let mut given = Vec::new();
+        for (name, values) in pairs(weights)? {
+            let name = key_name("a layer", &name)?;
+            let what = format!("weights '{name}'");
+            let values = real_array(&what, &values)?;
+            let shape = shape_of(&values)?;
+            // The shape is checked before anything is copied.
+            if let Some(expected) = engine.architecture.parameters().iter().find(|p| p.name == name)
+                && expected.shape != shape
+            {
+                let expected = &expected.shape;
+                return Err(fault(format!("{what} has shape {shape:?}; {expected:?} is expected")));
+            }
+            given.push((name, shape, numbers::<f32>(&what, &values)?));
         }
-        self.engine = engine;
-        Ok(())
+        let given: Vec<(&String, &Vec<usize>, &[f32])> =
+            given.iter().map(|(name, shape, values)| (name, shape, slice(values))).collect();
+        // If another thread replaces the weights meanwhile, these are set in the new ones.
+        loop {
+            let engine = self.engine();
+            let changed = py.detach(|| {
+                let mut changed = Engine::clone(&engine);
+                given.iter().try_for_each(|(name, shape, values)| changed.set_tensor(name, shape, values))?;
+                Ok(changed)
+            });
+            let changed = changed.map_err(|error: NetworkError| fault(error))?;
+            let mut current = self.locked();
+            if Arc::ptr_eq(&current, &engine) {
+                *current = Arc::new(changed);
+                return Ok(());
+            }
+        }
     }
 
     /// Runs the network on input spikes ``x``, float32 ``[T, N, C, H, W]``.
@@ -152,7 +204,7 @@ impl Network {
         #[pyo3(from_py_with = arguments::names)] membranes: Vec<String>,
         #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<Forward> {
-        forward::run(py, &self.engine, x, &membranes, threads)
+        forward::run(py, &self.engine(), x, &membranes, threads)
     }
 
     /// The loss and its gradient with respect to every weight, averaged over the samples of ``x``.
@@ -170,14 +222,14 @@ impl Network {
         masks: Option<Vec<Bound<'_, PyAny>>>,
         #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<Gradients> {
-        gradients::run(py, &self.engine, x, labels, gradient, masks.unwrap_or_default(), threads)
+        gradients::run(py, &self.engine(), x, labels, gradient, masks.unwrap_or_default(), threads)
     }
 
     /// Scales the weights, layer by layer, until every hidden conv and fully connected layer fires with
     /// probability ``spike_rate`` per neuron and step on the input spikes ``x``, float32 ``[T, N, C, H, W]``.
     #[pyo3(signature = (x, spike_rate, *, threads=None))]
     fn calibrate(
-        &mut self,
+        &self,
         py: Python<'_>,
         x: &Bound<'_, PyAny>,
         spike_rate: f64,
@@ -186,18 +238,18 @@ impl Network {
         if !(spike_rate > 0.0 && spike_rate < 1.0) {
             return Err(fault(format!("spike_rate is {spike_rate}; a number between 0 and 1 is expected")));
         }
-        let x = numbers::<f32>("x", x)?;
-        let x = x.as_array();
-        let x = x.as_standard_layout();
-        let values = x.as_slice().expect("standard layout is contiguous");
-        let batch = Batch::new(&self.engine, x.shape(), values)?;
-        let show = |sample: usize, input: &mut Input| batch.show(sample, input);
-        let inputs = Inputs { count: batch.samples, steps: batch.steps, show };
-        let mut engine = self.engine.clone();
+        let mut engine = Engine::clone(&self.engine());
+        let x = read_spikes(&engine, x)?;
+        let batch = Batch::new(&engine, &x);
+        batch.check_samples()?;
         let wanted = vec![spike_rate; engine.architecture.hidden().len()];
-        let work = || scale_to_rates(&mut engine, &wanted, &inputs, Isa::best()).map_err(|e| e.to_string());
-        without_gil(py, threads, work)?.map_err(fault)?;
-        self.engine = engine;
+        interruptible(py, threads, |stopped| {
+            let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
+            let inputs = Inputs { count: batch.samples, steps: batch.steps, show };
+            scale_to_rates(&mut engine, &wanted, &inputs, Isa::best()).map_err(|e| e.to_string())
+        })?
+        .map_err(fault)?;
+        *self.locked() = Arc::new(engine);
         Ok(())
     }
 
@@ -210,12 +262,17 @@ impl Network {
         if let Some(notice) = &model.notice {
             warn(py, notice)?;
         }
-        Ok(Network { engine: model.network })
+        Ok(Network::from(model.network))
     }
 
     /// Writes model.safetensors, config.json and a model card into a folder.
-    fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        py.detach(|| Model::bare(self.engine.clone()).write(&folder)).map_err(fault)
+    fn save(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::folder)] folder: PathBuf,
+    ) -> PyResult<()> {
+        let engine = self.engine();
+        py.detach(|| Model::bare(Engine::clone(&engine)).write(&folder)).map_err(fault)
     }
 
     /// Writes a NIR graph, in the layout of Python's ``nir``. ``target`` is the tool that will load and run
@@ -231,7 +288,14 @@ impl Network {
         if_as_lif: bool,
     ) -> PyResult<()> {
         let options = target.parse::<Target>().map_err(fault)?.with(dt, if_r, if_as_lif);
-        py.detach(|| nir::write(&path, &exchange::export(&self.engine, &options)?)).map_err(fault)
+        let graph = exchange::export(&self.engine(), &options).map_err(fault)?;
+        let integrates = |node: &nir::Node| matches!(node, nir::Node::If { .. } | nir::Node::I { .. });
+        if if_r.is_some() && !graph.nodes.values().any(integrates) {
+            return Err(fault(
+                "if_r is for IF nodes (layers without leak, and pools), and this network has none",
+            ));
+        }
+        py.detach(|| nir::write(&path, &graph)).map_err(fault)
     }
 
     /// The network of a NIR graph of any tool, if it is a chain of LeakLab's layers; otherwise the error
@@ -251,11 +315,12 @@ impl Network {
         for note in &notes {
             warn(py, note)?;
         }
-        Ok(Network { engine: network })
+        Ok(Network::from(network))
     }
 
     fn __repr__(&self) -> String {
-        let leak = self.engine.leak();
+        let engine = self.engine();
+        let leak = engine.leak();
         let mut text = format!("Network('{}', tau={}, v_th={}", self.notation(), leak.tau, self.v_th());
         if !leak.layer_tau.is_empty() {
             let layers: Vec<String> =
@@ -270,15 +335,15 @@ impl Network {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
-        let this = slf.borrow();
-        let readout = this.engine.leak().readout_tau.map(Tau::steps);
+        let this = slf.get();
+        let readout = this.engine().leak().readout_tau.map(Tau::steps);
         let arguments =
             (this.notation(), this.tau(), this.v_th(), 0, this.layer_tau(), readout).into_pyobject(py)?;
         (slf.get_type(), arguments, this.weights(py)?).into_pyobject(py)
     }
 
-    fn __setstate__(&mut self, weights: &Bound<'_, PyDict>) -> PyResult<()> {
-        self.set_weights(weights)
+    fn __setstate__(&self, py: Python<'_>, weights: &Bound<'_, PyMapping>) -> PyResult<()> {
+        self.set_weights(py, weights)
     }
 }
 

@@ -10,7 +10,7 @@ use leaklab_lab::study::{self as lab, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::{self, Control, threads as pool};
 use leaklab_record::{RecordError, StudyFolder, metrics};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub fn study<'py>(
         )));
     }
     let named = config.extract::<String>().ok();
-    let (config, data) = match (&named, config.cast::<PyDict>()) {
+    let (config, data) = match (&named, config.cast::<PyMapping>()) {
         (Some(name), _) => (StudyConfig::load(name, &[]).map_err(fault)?, None),
         (None, Ok(_)) => {
             let (settings, data) = settings(config)?;

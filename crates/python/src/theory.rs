@@ -1,7 +1,8 @@
 //! The theory of one neuron, for arrays.
 
 use crate::convert::{array, numbers};
-use crate::{fault, without_gil};
+use crate::forward::unwind_if;
+use crate::{fault, interruptible};
 use leaklab_lab::memory;
 use leaklab_theory::neuron::Shape;
 use leaklab_theory::{Complex64, Drive, Model, Neuron, ParameterError, Response};
@@ -64,10 +65,11 @@ fn over<'py, T: Element + Copy + Default + Send>(
     let count = columns[0].len();
     let mut values = vec![T::default(); count];
     const CHUNK: usize = 64;
-    without_gil(py, None, || {
+    interruptible(py, None, |stopped| {
         values.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, out)| -> Result<(), ParameterError> {
             let mut last: Option<(f64, f64, Neuron)> = None;
             for (i, value) in out.iter_mut().enumerate() {
+                unwind_if(stopped);
                 let at = chunk * CHUNK + i;
                 let (mu, d) = (columns[0][at], columns[1][at]);
                 let omega = columns.get(2).map_or(0.0, |column| column[at]);
@@ -88,9 +90,16 @@ fn over<'py, T: Element + Copy + Default + Send>(
             Ok(())
         })
     })?
-    .map_err(fault)?;
+    .map_err(|error| fault(in_arguments(&error.to_string())))?;
     let result = array(py, &shape, values);
     if shape.is_empty() { result.call_method0("item") } else { Ok(result.into_any()) }
+}
+
+/// A message with the names of Python's arguments.
+fn in_arguments(message: &str) -> String {
+    [("D_st = ", "d = "), ("D_bg = ", "d_bg = "), ("D = ", "d = ")]
+        .iter()
+        .fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 fn response<T>(

@@ -1,7 +1,7 @@
 //! Training from Python: settings as a dict or a file, a callback for every event, and Ctrl-C, which writes a
 //! checkpoint.
 
-use crate::convert::{key_name, object, setting};
+use crate::convert::{key_name, object, pairs, setting};
 use crate::dataset::Dataset;
 use crate::network::Network;
 use crate::{SIGNALS, arguments, fault, warn};
@@ -12,7 +12,7 @@ use leaklab_lab::train::{self as lab, Control, Event, Initial, Options, Outcome,
 use leaklab_record::RunFolder;
 use leaklab_record::health::Trouble;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -40,7 +40,7 @@ pub fn train<'py>(
     py: Python<'py>,
     config: &Bound<'py, PyAny>,
     #[pyo3(from_py_with = arguments::out)] out: Option<PathBuf>,
-    initial: Option<PyRef<'py, Network>>,
+    initial: Option<Bound<'py, Network>>,
     exist_ok: bool,
     #[pyo3(from_py_with = arguments::callback)] callback: Option<Py<PyAny>>,
     #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
@@ -54,12 +54,12 @@ pub fn train<'py>(
         || format!("runs/{}_{}", config.dataset.chars().map(plain).collect::<String>(), config.folder_name());
     let out: PathBuf = out.unwrap_or_else(|| name().into());
     let mut options = options(threads, checkpoint_minutes, stop_on_divergence)?;
-    if let Some(initial) = &initial {
-        if initial.engine.architecture != config.network {
-            let (given, needed) = (&initial.engine.architecture, &config.network);
+    if let Some(initial) = initial.map(|initial| initial.get().engine()) {
+        if initial.architecture != config.network {
+            let (given, needed) = (&initial.architecture, &config.network);
             return Err(fault(format!("initial is the network {given}, but the run has {needed}")));
         }
-        options.initial = Some(Initial { weights: initial.engine.weights.clone() });
+        options.initial = Some(Initial { weights: initial.weights.clone() });
     }
     let folder = RunFolder::at(&out);
     if exist_ok && folder.exists() {
@@ -136,16 +136,16 @@ fn options(threads: Option<usize>, checkpoint_minutes: f64, stop_on_divergence: 
 
 /// Settings from a dict or a TOML file, and the data set if a `Dataset` was given in place of a name.
 pub fn settings(config: &Bound<'_, PyAny>) -> PyResult<(Settings, Option<data::Dataset>)> {
-    let Ok(dict) = config.cast::<PyDict>() else {
+    let Ok(mapping) = config.cast::<PyMapping>() else {
         let path: PathBuf = config
             .extract()
             .map_err(|_| fault("config must be a dict of settings or the path of a TOML file"))?;
         return Ok((Settings::from_file(&path).map_err(fault)?, None));
     };
     let (mut settings, mut data) = (Settings::default(), None);
-    for (key, value) in dict {
-        let key = key_name(&key)?;
-        match value.extract::<PyRef<'_, Dataset>>() {
+    for (key, value) in pairs(mapping)? {
+        let key = key_name("a setting", &key)?;
+        match value.cast::<Dataset>().map(|given| given.get()) {
             Ok(given) if key == "dataset" => {
                 if given.data.has_events() {
                     return Err(fault(format!(

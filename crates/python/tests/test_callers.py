@@ -1,13 +1,17 @@
 """Difficult calls: after a fork, with sizes beyond any machine, and with values of the wrong kind."""
 
+import collections
 import itertools
 import multiprocessing
 import pathlib
+import pickle
 import shutil
 import struct
 import subprocess
 import sys
+import threading
 import time
+import types
 import warnings
 import zlib
 
@@ -133,7 +137,7 @@ def test_what_does_not_fit_is_refused_before_it_is_made():
         with pytest.raises(ValueError, match="a whole number from 1 to 65535 is expected"):
             leaklab.encode(IMAGES, steps, 1)
     many = np.broadcast_to(np.zeros((1, 3, 64, 64), np.float32), (2_000, 3, 64, 64))
-    with pytest.raises(ValueError, match="of memory, but only .* is available; encode fewer"):
+    with pytest.raises(ValueError, match="of memory, but only .* is available; request fewer"):
         leaklab.encode(many, 65_535, 1)
     with pytest.raises(ValueError, match="points needs about"):
         leaklab.theory.rate(np.ones((10**6, 1)), np.ones(10**6))
@@ -253,6 +257,8 @@ def test_a_class_without_training_images_is_warned_of(tmp_path):
         "network.gradients(spikes, [0] * 400)",
         "network.forward(spikes)",
         "leaklab.evaluate(network, spikes, [0] * 400)",
+        "network.forward(spikes, membranes='conv2')",
+        "network.calibrate(spikes, 0.1)",
     ],
 )
 def test_ctrl_c_does_not_wait_for_the_end(call):
@@ -275,3 +281,96 @@ def test_ctrl_c_does_not_wait_for_the_end(call):
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert answer.startswith("interrupted after"), answer
     assert float(answer.split()[-1]) < 5, answer
+
+
+def test_ctrl_c_stops_encode_and_theory():
+    script = (
+        "import leaklab, numpy, os, signal, threading, time\n"
+        "images = numpy.zeros((3000, 1, 32, 32), numpy.uint8)\n"
+        "drives = numpy.linspace(0, 1, 30000)\n"
+        "calls = [lambda: leaklab.encode(images, 100, 1), lambda: leaklab.theory.rate(drives, 0.1, 'eif')]\n"
+        "for call in calls:\n"
+        "    begun = time.monotonic()\n"
+        "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    try:\n"
+        "        call()\n"
+        "        time.sleep(1)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print(time.monotonic() - begun)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert len(answer.split()) == 2 and all(float(seconds) < 10 for seconds in answer.split()), answer
+
+
+def test_threads_may_share_a_network():
+    network = leaklab.Network("1x16x16-16C3-16C3-10o", seed=1)
+    spikes = np.random.default_rng(1).integers(-1, 2, (60, 60, 1, 16, 16)).astype(np.float32)
+    faults, running = [], threading.Event()
+
+    def calibrate():
+        running.set()
+        try:
+            network.calibrate(spikes, 0.1, threads=1)
+        except BaseException as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=calibrate)
+    thread.start()
+    running.wait()
+    uses = 0
+    while thread.is_alive() or uses == 0:
+        network.forward(spikes[:2, :1], threads=1)
+        network.set_weights({"fc1": np.zeros((10, 16 * 256))})
+        assert network.tau == 100 and network == network and network.weights["fc1"].shape == (10, 16 * 256)
+        uses += 1
+    thread.join()
+    assert not faults and uses > 0
+
+
+def test_folders_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    network = leaklab.Network(NOTATION)
+    with pytest.raises(ValueError, match="folder is empty; the path of a folder is expected"):
+        network.save("")
+    with pytest.raises(ValueError, match="out is empty; the path of a folder is expected"):
+        leaklab.compare(["run"], "")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="out is file, which is not a folder; choose another"):
+        leaklab.train(SMALL, "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_arguments_without_effect_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="if_r is for IF nodes .* and this network has none"):
+        leaklab.Network("1x8x8-4C3-10o", tau=30).to_nir(tmp_path / "a.nir", if_r=2.0)
+    leaklab.Network("1x8x8-4C3-10o", tau=float("inf")).to_nir(tmp_path / "b.nir", if_r=2.0)
+    for argument in ({"time_steps": 100}, {"downsample": 1}):
+        with pytest.raises(ValueError, match="is for recordings, and data set digits has images"):
+            leaklab.load_dataset("digits", **argument)
+
+
+def test_mappings_are_accepted(tmp_path):
+    network = leaklab.Network(NOTATION, layer_tau=types.MappingProxyType({"conv1": 5}))
+    assert network == leaklab.Network(NOTATION, layer_tau={"conv1": 5})
+    assert network.with_leak(layer_tau=collections.UserDict({"conv1": 7})).layer_tau == {"conv1": 7.0}
+    network.set_weights(collections.UserDict(conv1=np.ones((4, 1, 3, 3))))
+    assert network.weights["conv1"].min() == 1
+    with pytest.raises(TypeError):
+        network.set_weights([1])
+    settings = types.MappingProxyType(SMALL | {"epochs": 1, "train_limit": 64})
+    assert leaklab.train(settings, tmp_path / "run")["outcome"] == "finished"
+
+
+def test_gradients_and_layers_can_be_pickled():
+    network = leaklab.Network(NOTATION)
+    gradients = network.gradients(leaklab.encode(IMAGES, 6, 1), [0, 1, 2])
+    again = pickle.loads(pickle.dumps(gradients))
+    assert again.loss == gradients.loss and np.array_equal(again.prediction, gradients.prediction)
+    assert all(np.array_equal(again.weights[name], values) for name, values in gradients.weights.items())
+    assert repr(pickle.loads(pickle.dumps(network.layers))) == repr(network.layers)
+
+
+def test_an_analysis_of_several_tables_returns_them(run):
+    spectrum = leaklab.analyse(run, "spectrum", images=10)
+    assert "input_spectrum" in spectrum and all(isinstance(table, dict) for table in spectrum.values())
+    assert set(leaklab.analyse(run, "example")) >= {"raster", "membrane", "example_image"}

@@ -152,7 +152,7 @@ def test_leak_by_layer():
 def test_refused_weights_change_nothing():
     net, _ = example()
     before = net.weights
-    with pytest.raises(leaklab.LeakLabError, match=r"'fc1' have shape \[2\]"):
+    with pytest.raises(leaklab.LeakLabError, match=r"'fc1' has shape \[2\]"):
         net.set_weights({"conv1": np.zeros((5, 2, 3, 3)), "fc1": [1.0, 2.0]})
     with pytest.raises(ValueError, match="no weights named 'conv9'"):
         net.set_weights({"conv9": np.zeros(3)})
@@ -169,7 +169,8 @@ def test_refused_weights_change_nothing():
         (lambda: leaklab.Network("1x4x4-2FC-3o", tau=-1), "tau is -1"),
         (lambda: leaklab.Network("1x4x4-2FC-3o", v_th=0), "v_th is 0"),
         (lambda: example()[0].forward(np.zeros((3, 2, 2, 6, 5))), r"\[T, N, 2, 6, 6\]"),
-        (lambda: example()[0].forward(np.zeros((0, 2, 2, 6, 6))), "at least one step"),
+        (lambda: example()[0].forward(np.zeros((0, 2, 2, 6, 6))), "with 1 to 65535 steps"),
+        (lambda: example()[0].forward(np.zeros((66000, 1, 2, 6, 6), np.float32)), "with 1 to 65535 steps"),
         (lambda: example()[0].forward(np.zeros(3)), r"\[T, N, 2, 6, 6\]"),
         (lambda: example()[0].forward(np.full((1, 1, 2, 6, 6), np.inf)), "inf"),
         (lambda: example()[0].forward(np.zeros((1, 1, 2, 6, 6)), threads=0), "threads is 0"),
@@ -179,6 +180,8 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].gradients(example()[1], [0] * 5, "surrogate"), "straight-through"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones((5, 5, 6, 6))]), "1 masks for 2"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones(3), np.ones(8)]), r"s\[0\]"),
+        (lambda: example()[0].gradients(example()[1][:, :0], []), "x has no samples"),
+        (lambda: example()[0].calibrate(example()[1][:, :0], 0.1), "x has no samples"),
         (lambda: leaklab.Network.load("/nowhere"), "/nowhere"),
         (lambda: leaklab.Network("1x4x4-2FC-3o", seed=-1), "seed is -1; a whole number of 0 or more"),
         (lambda: leaklab.Network("1x4x4-2FC-3o", seed=2**64), "seed is 18446744073709551616; .* from 0 to"),

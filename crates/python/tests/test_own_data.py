@@ -209,7 +209,8 @@ def test_a_network_is_evaluated_on_anything(tmp_path):
     assert run["accuracy"] > 0.9
     bare = leaklab.evaluate(net, made, time_steps=30, seed=1)
     # A network alone does not say with which leak its weights were trained.
-    assert run.pop("trained_tau") == run["tau"]
+    for key in ("tau", "layer_tau", "readout_tau", "leak"):
+        assert run.pop(f"trained_{key}") == run[key]
     assert bare == run | {"epoch": 0}
     images = leaklab.evaluate(net, made.test_images, made.test_labels, time_steps=30, seed=1)
     assert images["images"] == 12 and images["accuracy"] > 0.9

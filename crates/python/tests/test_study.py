@@ -152,6 +152,11 @@ def test_a_study_is_explained(study):
     assert np.array_equal(stored["why"]["sentence"], tables["why"]["sentence"])
     with pytest.raises(leaklab.LeakLabError, match="mechanism only; give the folder of one of its runs"):
         leaklab.analyse(study, "robustness")
+    # The best epochs have separate tables.
+    files = {path: path.read_bytes() for path in pathlib.Path(study).glob("compare/why*.json")}
+    best = leaklab.analyse(study, "mechanism", images=20, best=True)
+    assert all(path.read_bytes() == content for path, content in files.items())
+    assert (pathlib.Path(study) / "compare/best/why_split.json").exists() and set(best) == set(tables)
 
 
 def test_advice_is_that_of_the_program(study, program):

@@ -72,15 +72,28 @@ def test_background_and_refractory_time():
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: theory.rate(1.0, -0.1), "D = -0.1"),
+        (lambda: theory.rate(1.0, -0.1), "d = -0.1"),
         (lambda: theory.rate(float("nan"), 0.1), "mu = NaN"),
         (lambda: theory.rate(1.0, 0.1, "hh"), "lif, if, eif, qif"),
         (lambda: theory.rate(-1.0, 0.1, "if"), "mu"),
         (lambda: theory.coherence(1.0, 0.1, [1.0, -2.0]), "omega"),
         (lambda: theory.coherence([1.0, 2.0], 0.1, [1.0, 2.0, 3.0]), "broadcast"),
         (lambda: theory.rate(1.0, 0.1, tau_r=-1.0), "tau_r"),
+        (lambda: theory.rate(1e300, 0.1), r"mu = 1\d* cannot be used: it must be a number from -1e12 to 1e12"),
+        (lambda: theory.coherence(0.5, 0.1, 1e300), "it must be a number from 0 to 1e12"),
+        (lambda: theory.log_rate(-1, 1e-6, "qif"), "at mu = -1.0, d = 1e-6 the rate of the neuron cannot be"),
+        (lambda: theory.coherence(0.5, 0.001, 1e9, "eif"), "omega = 1000000000.0 the response of the neuron"),
     ],
 )
 def test_refusals_are_sentences(call, words):
     with pytest.raises(LeakLabError, match=words):
         call()
+
+
+def test_high_frequencies_are_computed():
+    # r0 / (omega delta) is the limit of the exponential neuron.
+    r0 = theory.rate(0.5, 0.001, "eif")
+    chi = theory.cross_spectrum(0.5, 0.001, 300, "eif") / (2 * 0.001)
+    assert chi.imag == pytest.approx(r0 / (300 * 0.1), rel=0.02)
+    assert 0 < theory.coherence(0.5, 0.001, 300, "eif") < 1e-70
+    assert 0 < theory.coherence(0, 0.1, 1000, "qif") < 1e-8

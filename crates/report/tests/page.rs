@@ -110,7 +110,7 @@ fn a_mixed_claim_is_called_mixed() {
         judged(&study, |row| if row.part == "impulse/pixel" { Case::Opposite } else { Case::AsClaimed });
     let line = between(&html, "class=\"findings\"", "</ol>").split("<li>").nth(2).unwrap().to_owned();
     assert!(
-        line.contains(">mixed</span>") && line.contains("As claimed in 3, the opposite in 1 of 4 parts."),
+        line.contains(">mixed</span>") && line.contains("Of 4 parts: as claimed in 3, the opposite in 1."),
         "{line}"
     );
 }

@@ -2,7 +2,7 @@
 //! limit of the LIF neuron as its membrane resistance grows, in closed form.
 
 use crate::drive::{Drive, ParameterError, check_omega};
-use crate::response::{Interval, Response};
+use crate::response::{Interval, ROUNDING, Response};
 use num_complex::Complex64;
 
 /// A perfect integrate-and-fire neuron under a given drive.
@@ -49,9 +49,9 @@ impl Integrator {
         let mu = self.drive.mu();
         let lowest = 1e-8 * mu.min(mu * (mu / self.drive.d())).min(self.rate);
         if omega < lowest {
-            return Ok(self.evaluate(lowest).lowered_to(omega));
+            return self.evaluate(lowest).lowered_to(omega).checked(&self.drive, ROUNDING);
         }
-        Ok(self.evaluate(omega))
+        self.evaluate(omega).checked(&self.drive, ROUNDING)
     }
 
     fn evaluate(&self, w: f64) -> Response {

@@ -7,7 +7,7 @@
 
 use crate::drive::{Drive, ParameterError, check_omega};
 use crate::parabolic::{Passage, passage};
-use crate::response::{Interval, Response};
+use crate::response::{Interval, ROUNDING, Response};
 use num_complex::Complex64;
 
 /// If `mu` is further below the threshold than this, in units of `sqrt(D)`, the rate underflows.
@@ -84,9 +84,9 @@ impl Lif {
             return Ok(Response::silent(omega));
         }
         if omega < self.lowest {
-            return Ok(self.evaluate(self.lowest).lowered_to(omega));
+            return self.evaluate(self.lowest).lowered_to(omega).checked(&self.drive, ROUNDING);
         }
-        Ok(self.evaluate(omega))
+        self.evaluate(omega).checked(&self.drive, ROUNDING)
     }
 
     fn evaluate(&self, w: f64) -> Response {

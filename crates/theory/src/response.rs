@@ -1,5 +1,6 @@
 //! The response of a neuron at one frequency, and the renewal formula that all models share.
 
+use crate::drive::{Drive, ParameterError};
 use num_complex::Complex64;
 
 /// Spectra at one angular frequency; densities are two-sided.
@@ -35,6 +36,15 @@ impl Response {
         self.susceptibility.arg()
     }
 
+    /// The response, or an error if rounding or overflow has destroyed it.
+    pub(crate) fn checked(self, drive: &Drive, limit: &'static str) -> Result<Self, ParameterError> {
+        let numbers = [self.spectrum, self.cross_spectrum.re, self.cross_spectrum.im, self.coherence];
+        let sound = numbers.iter().all(|x| x.is_finite())
+            && self.spectrum >= 0.0
+            && (0.0..=1.0 + 1e-9).contains(&self.coherence);
+        if sound { Ok(self) } else { Err(drive.unresolved(Some(self.omega), "response", limit)) }
+    }
+
     /// The same response at a frequency so low that everything but the imaginary parts has its zero-frequency
     /// value. The imaginary parts are odd in omega and are scaled.
     pub(crate) fn lowered_to(self, omega: f64) -> Self {
@@ -47,6 +57,9 @@ impl Response {
         }
     }
 }
+
+/// The limit of the closed forms, see [`Response::checked`].
+pub(crate) const ROUNDING: &str = "double precision has too few digits for numbers of such different size";
 
 /// The characteristic function `rho = e^{log}` of the interspike interval without its refractory part, and
 /// the terms of spectra that depend on it. They lose no digits where `rho` is near 1.

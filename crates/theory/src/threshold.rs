@@ -17,6 +17,14 @@ const CELLS: (f64, f64) = (4096.0, 131_072.0);
 /// Below this rate the neuron counts as silent.
 const SILENT: f64 = 1e-200;
 
+/// Largest relative difference between the results on the two grids. The error of their extrapolation is at
+/// least ten times smaller, except on the largest grid.
+const AGREE: f64 = 0.05;
+/// Smallest `1 - |rho|^2` that is not lost in the rounding errors of the integration.
+const ROUNDING: f64 = 1e-11;
+/// The limit of the grid, in messages.
+const GRID: &str = "with so little noise, or at such a frequency, more than 262144 points are needed";
+
 /// A neuron `dv/dt = f(v) + mu + sqrt(2D) xi` with its own threshold and reset.
 #[derive(Debug, Clone)]
 pub struct ThresholdIntegration {
@@ -25,7 +33,8 @@ pub struct ThresholdIntegration {
     log_rate: f64,
     cv: f64,
     gain: f64,
-    /// Frequency below which all results have their zero-frequency values to about 1e-6.
+    /// Frequency below which all results have their zero-frequency values to about 1e-6 (with little noise,
+    /// to about 1e-2).
     lowest: f64,
     grids: [Grid; 2],
 }
@@ -75,11 +84,17 @@ impl ThresholdIntegration {
         let grids = [cells, 2 * cells].map(|n| Grid::new(&force, &drive, [threshold, reset, bottom], n));
         let rate = extrapolate(grids[0].rate, grids[1].rate);
         let log_rate = extrapolate(grids[0].log_rate, grids[1].log_rate);
+        let apart = (grids[0].log_rate - grids[1].log_rate).abs();
+        if !(log_rate.is_finite() && apart <= AGREE * log_rate.abs().max(1.0)) {
+            return Err(drive.unresolved(None, "rate", GRID));
+        }
         let mut neuron =
             ThresholdIntegration { drive, rate, log_rate, cv: 1.0, gain: 0.0, lowest: 0.0, grids };
         if rate > SILENT {
-            neuron.lowest = 1e-3 * rate.min(1.0);
-            let slow = neuron.evaluate(neuron.lowest);
+            // A neuron that fires regularly needs a higher frequency, since its spectrum is lost in rounding.
+            let slow = [1e-3, 1e-2, 1e-1].map(|low| neuron.evaluate(low * rate.min(1.0)));
+            let slow = slow.into_iter().reduce(Result::or).expect("three frequencies")?;
+            neuron.lowest = slow.omega;
             neuron.cv = (slow.spectrum / rate).max(0.0).sqrt();
             neuron.gain = slow.susceptibility.re;
         } else {
@@ -115,29 +130,35 @@ impl ThresholdIntegration {
             return Ok(Response::silent(omega));
         }
         if omega < self.lowest {
-            return Ok(self.evaluate(self.lowest).lowered_to(omega));
+            return Ok(self.evaluate(self.lowest)?.lowered_to(omega));
         }
-        Ok(self.evaluate(omega))
+        self.evaluate(omega)
     }
 
-    fn evaluate(&self, omega: f64) -> Response {
+    fn evaluate(&self, omega: f64) -> Result<Response, ParameterError> {
         let delay = Complex64::from_polar(1.0, omega * self.drive.tau_r());
         let [coarse, fine] = [&self.grids[0], &self.grids[1]].map(|grid| {
             let solved = grid.solve(omega, delay);
             let rho = solved.rho;
-            let relative = (1.0 - rho.norm_sqr()) / (1.0 - rho * delay).norm_sqr();
-            (solved.susceptibility, grid.rate * relative)
+            let one_minus_square = 1.0 - rho.norm_sqr();
+            let relative = one_minus_square / (1.0 - rho * delay).norm_sqr();
+            (solved.susceptibility, grid.rate * relative, one_minus_square)
         });
+        let apart = f64::max((fine.0 - coarse.0).norm() / fine.0.norm(), (1.0 - coarse.1 / fine.1).abs());
+        if !(apart <= AGREE && fine.2 > ROUNDING && coarse.2 > ROUNDING) {
+            return Err(self.drive.unresolved(Some(omega), "response", GRID));
+        }
         let susceptibility = fine.0 + (fine.0 - coarse.0) / 3.0;
         let spectrum = extrapolate(coarse.1, fine.1);
-        let coherence = 2.0 * self.drive.d_st() * susceptibility.norm_sqr() / spectrum;
-        Response {
+        let coherence = 2.0 * self.drive.d_st() * susceptibility.norm() * (susceptibility.norm() / spectrum);
+        let response = Response {
             omega,
             spectrum,
             cross_spectrum: susceptibility * (2.0 * self.drive.d_st()),
             susceptibility,
             coherence: coherence.clamp(0.0, 1.0),
-        }
+        };
+        response.checked(&self.drive, GRID)
     }
 }
 
@@ -211,25 +232,29 @@ impl Grid {
     fn solve(&self, omega: f64, delay: Complex64) -> Solved {
         let zero = Complex64::new(0.0, 0.0);
         let one = Complex64::new(1.0, 0.0);
+        // `out`, `back` and `moved` are stored as multiples of 1/scale.
+        let mut scale = 1.0;
         let mut out = (zero, one);
         let mut back = (zero, zero);
         let mut moved = (zero, zero);
         for (i, cell) in self.cells.iter().enumerate() {
             if i == self.above {
-                back.1 = -one;
+                back.1 = -one * scale;
             }
             let h = self.widths[usize::from(i >= self.above)];
             let pass = Pass::new(cell, omega, h, self.d);
             pass.through(&mut out, 0.0);
-            pass.through(&mut moved, cell.density);
+            pass.through(&mut moved, cell.density * scale);
             if i >= self.above {
                 pass.through(&mut back, 0.0);
             }
             // Only ratios matter, and the density in a potential well below a barrier can be extremely large.
-            if out.0.l1_norm() > 1e250 {
+            // The square of a number is computed when it is divided by, and must not overflow either.
+            if out.0.l1_norm().max(out.1.l1_norm()) > 1e100 {
                 for z in [&mut out.0, &mut out.1, &mut back.0, &mut back.1, &mut moved.0, &mut moved.1] {
                     *z *= 1e-100;
                 }
+                scale *= 1e-100;
             }
         }
         let rho = -back.1 / out.1;

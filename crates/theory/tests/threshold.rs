@@ -89,3 +89,68 @@ fn refuses_a_membrane_without_floor() {
     let error = ThresholdIntegration::new(Drive::new(0.5, 0.1).unwrap(), |v| -v, 0.0, 1.0).unwrap_err();
     assert!(error.to_string().contains("below the threshold"), "{error}");
 }
+
+#[test]
+fn high_frequencies_have_the_limits_of_the_theory() {
+    // The exponential upstroke gives r0/(omega delta) above the membrane's own frequencies (Fourcaud-Trocme
+    // et al., 2003), until the finite threshold limits it at r0/F(threshold).
+    for (mu, d) in [(0.5, 0.001), (0.8, 0.05), (1.5, 0.1)] {
+        let neuron = Neuron::new(Model::Eif, Drive::new(mu, d).unwrap(), Shape::default()).unwrap();
+        for omega in [300.0, 1000.0, 3000.0] {
+            let response = neuron.response(omega).unwrap();
+            let expected = neuron.rate() / (0.1 * omega);
+            let error = (response.susceptibility.im / expected - 1.0).abs();
+            assert!(error < 0.02, "mu {mu}, D {d}, omega {omega}: {error}");
+            assert!((response.spectrum / neuron.rate() - 1.0).abs() < 1e-9, "{response:?}");
+            assert!(response.coherence < 1e-3, "{response:?}");
+        }
+    }
+    // The response of the quadratic neuron reaches that limit earlier.
+    let neuron = Neuron::new(Model::Qif, Drive::new(0.0, 0.1).unwrap(), Shape::default()).unwrap();
+    let response = neuron.response(1000.0).unwrap();
+    assert!((response.susceptibility.re * 2500.0 / neuron.rate() - 1.0).abs() < 0.01, "{response:?}");
+    // With f = -v the exact response is known at all frequencies.
+    let drive = Drive::new(0.8, 0.05).unwrap();
+    let ours = ThresholdIntegration::new(drive, |v| -v, 1.0, 0.0).unwrap();
+    for omega in [1e4, 1e6, 1e8] {
+        let what = "f = -v";
+        assert_close(ours.response(omega).unwrap(), Lif::new(drive).response(omega).unwrap(), 1e-5, what);
+    }
+}
+
+#[test]
+fn what_cannot_be_computed_is_an_error() {
+    let shape = Shape::default();
+    let error = Neuron::new(Model::Qif, Drive::new(-1.0, 1e-6).unwrap(), shape).unwrap_err().to_string();
+    assert!(
+        error.starts_with("at mu = -1.0, D = 1e-6 the rate of the neuron cannot be computed: "),
+        "{error}"
+    );
+    let neuron = Neuron::new(Model::Eif, Drive::new(0.5, 0.001).unwrap(), shape).unwrap();
+    let error = neuron.response(1e9).unwrap_err().to_string();
+    assert!(error.starts_with("at mu = 0.5, D = 0.001 and omega = 1000000000.0 the response"), "{error}");
+    assert!(Drive::new(1e300, 0.1).is_err());
+    let neuron = Neuron::new(Model::Lif, Drive::new(0.5, 0.1).unwrap(), shape).unwrap();
+    assert!(neuron.response(1e300).is_err());
+
+    // Numbers are finite at every point of a coarse grid, or there is an error.
+    let sizes = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e6, 1e12];
+    let mut computed = [0; 4];
+    for (at, model) in Model::ALL.into_iter().enumerate() {
+        for mu in sizes.into_iter().chain(sizes.map(|mu| -mu)) {
+            for d in sizes {
+                let Ok(neuron) = Neuron::new(model, Drive::new(mu, d).unwrap(), shape) else { continue };
+                let state = [neuron.rate(), neuron.log_rate(), neuron.cv(), neuron.gain()];
+                assert!(state.iter().all(|x| x.is_finite()), "{model:?}, mu {mu}, D {d}: {state:?}");
+                for response in [0.0, 1e-3, 1.0, 1e3, 1e12].map(|omega| neuron.response(omega)) {
+                    let Ok(response) = response else { continue };
+                    let numbers = [response.spectrum, response.gain(), response.coherence];
+                    let sound = numbers.iter().all(|x| x.is_finite() && *x >= 0.0);
+                    assert!(sound && response.coherence < 1.0 + 1e-9, "{model:?}, {mu}, {d}: {response:?}");
+                    computed[at] += 1;
+                }
+            }
+        }
+    }
+    assert!(computed.iter().all(|n| *n > 100), "{computed:?}");
+}

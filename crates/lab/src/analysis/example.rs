@@ -7,7 +7,7 @@ use super::{AnalysisError, Analyst};
 use crate::data::present::Scratch;
 use crate::evaluate::EVALUATION_EPOCH;
 use leaklab_engine::neuron::{readout, spiking};
-use leaklab_engine::{Input, Layer, LayerKind, Network, Trace, infer};
+use leaklab_engine::{Input, Layer, LayerKind, Network, Spikes, Trace, infer};
 use leaklab_record::tables::{ImageRow, MembraneRow, RasterRow};
 use leaklab_record::{Rows, Table};
 
@@ -146,6 +146,96 @@ pub fn potential(network: &Network, trace: &Trace, layer: usize, neuron: usize) 
     }
 }
 
+/// The potentials of all neurons of a layer, `[step][neuron]`: [`potential`] for each, computed together from
+/// the inputs that are not zero. `each_step` is called before each step; it may unwind to stop the work.
+pub fn potentials(network: &Network, trace: &Trace, layer: usize, each_step: impl Fn()) -> Vec<f64> {
+    let shape = &network.architecture.layers()[layer];
+    let Some(constants) = network.neuron(layer) else { return Vec::new() };
+    let (neurons, pixels, steps) = (shape.output.neurons(), shape.output.pixels(), trace.steps());
+    let mut values = vec![0.0; steps * neurons];
+    let weights = by_input(network, shape);
+    let (mut inputs, mut sums) = (Vec::new(), vec![0.0; neurons]);
+    for (step, weighted) in values.chunks_exact_mut(neurons).enumerate() {
+        each_step();
+        inputs.clear();
+        if layer == 0 {
+            let all = (0..shape.input.neurons()).map(|from| (from, input_value(trace.input(), from, step)));
+            inputs.extend(all.filter(|input| input.1 != 0.0));
+        } else {
+            add_spikes(trace.spikes(layer - 1), shape.input.pixels(), step, &mut inputs);
+        }
+        sums.fill(0.0);
+        add_weighted(&weights, shape, &inputs, &mut sums);
+        for (i, sum) in sums.iter().enumerate() {
+            weighted[i % shape.output.channels * pixels + i / shape.output.channels] = *sum;
+        }
+    }
+    for neuron in 0..neurons {
+        let weighted = (0..steps).map(|step| values[step * neurons + neuron]);
+        let replayed = match shape.kind {
+            LayerKind::Output => readout::replay(constants.tau, weighted),
+            LayerKind::Conv | LayerKind::Full | LayerKind::Pool => {
+                let spikes = trace.spikes(layer);
+                let fired = (0..steps).map(|step| spikes.get(neuron % pixels, step, neuron / pixels));
+                spiking::replay(constants, weighted.zip(fired))
+            }
+        };
+        for (step, potential) in replayed.into_iter().enumerate() {
+            values[step * neurons + neuron] = potential;
+        }
+    }
+    values
+}
+
+/// Adds the spikes of a step as inputs of the next layer, in the order of the neurons.
+fn add_spikes(spikes: &Spikes, pixels: usize, step: usize, inputs: &mut Vec<(usize, f64)>) {
+    for pixel in 0..pixels {
+        for (word, &bits) in spikes.at(pixel, step).iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                inputs.push(((64 * word + bits.trailing_zeros() as usize) * pixels + pixel, 1.0));
+                bits &= bits - 1;
+            }
+        }
+    }
+    inputs.sort_unstable_by_key(|input| input.0);
+}
+
+/// The weights of a layer, `[input channel][tap][output channel]`; the channels of a fully connected layer's
+/// input are its input neurons, and it has one tap.
+fn by_input(network: &Network, layer: &Layer) -> Vec<f64> {
+    let weights = network.tensor(&layer.name).unwrap_or_default();
+    let outputs = layer.output.channels;
+    let row = weights.len() / outputs;
+    (0..weights.len()).map(|i| f64::from(weights[i % outputs * row + i / outputs])).collect()
+}
+
+/// Adds the weighted inputs of a step to the neurons of a layer, `[pixel][channel]`. Each neuron's inputs are
+/// added in the order of [`synapses`].
+fn add_weighted(weights: &[f64], layer: &Layer, inputs: &[(usize, f64)], sums: &mut [f64]) {
+    let (input, outputs) = (layer.input, layer.output.channels);
+    let mut add = |pixel: usize, column: usize, value: f64| {
+        let column = &weights[column * outputs..][..outputs];
+        let sums = &mut sums[pixel * outputs..][..outputs];
+        sums.iter_mut().zip(column).for_each(|(sum, weight)| *sum += weight * value);
+    };
+    for &(from, value) in inputs {
+        if layer.kind != LayerKind::Conv {
+            add(0, from, value);
+            continue;
+        }
+        let (channel, pixel) = (from / input.pixels(), from % input.pixels());
+        let (row, column) = (pixel / input.width, pixel % input.width);
+        for tap in 0..9 {
+            // Tap (i, j) of the neuron at (row - i + 1, column - j + 1) reads this input.
+            let (r, c) = ((row + 1).wrapping_sub(tap / 3), (column + 1).wrapping_sub(tap % 3));
+            if r < input.height && c < input.width {
+                add(r * input.width + c, channel * 9 + tap, value);
+            }
+        }
+    }
+}
+
 /// The potentials of a few neurons of each conv and FC layer, and of every output.
 fn membranes(network: &Network, trace: &Trace) -> Vec<MembraneRow> {
     let mut found = Vec::new();
@@ -213,4 +303,41 @@ fn image_table(analyst: &Analyst, which: &str) -> Rows<ImageRow> {
         table.rows.push(ImageRow { channel, row, column, pixel: u64::from(pixel) });
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leaklab_engine::{Architecture, Isa, Leak, Packed, Scratch, Tau};
+
+    #[test]
+    fn the_potentials_of_a_layer_are_those_of_its_neurons() {
+        let architecture = Architecture::parse("2x5x4-70C3-3C3-2P-6FC-3o").unwrap();
+        let leak = Leak::uniform(Tau::new(7.0).unwrap());
+        let network = Network::initialised(architecture, leak, 0.3, 5).unwrap();
+        let packed = Packed::new(&network, Isa::best()).unwrap();
+        let steps = 9;
+        // Ternary spikes, then real values.
+        for spread in [1.0, 0.7] {
+            let value = |i: usize| ((i * i + 3 * i) % 7 % 3) as f32 * spread - spread;
+            let values: Vec<f32> = (0..steps * 40).map(value).collect();
+            let show = |_: usize, input: &mut Input| {
+                *input = Input::from_values(network.architecture.input(), steps, &values);
+            };
+            infer(&packed, steps, 1, &Scratch::default(), show, |_, trace| {
+                for (i, layer) in network.architecture.layers().iter().enumerate() {
+                    let (neurons, together) = (layer.output.neurons(), potentials(&network, trace, i, || ()));
+                    if layer.kind == LayerKind::Pool {
+                        continue;
+                    }
+                    assert!(together.iter().any(|u| *u != 0.0), "{}", layer.name);
+                    for neuron in 0..neurons {
+                        let one: Vec<f64> = together.iter().copied().skip(neuron).step_by(neurons).collect();
+                        assert_eq!(one, potential(&network, trace, i, neuron), "{} {neuron}", layer.name);
+                    }
+                }
+            })
+            .unwrap();
+        }
+    }
 }

@@ -1,12 +1,38 @@
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, overload
+from typing import Any, Literal, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import theory as theory
+
+__all__ = [
+    "Columns",
+    "Dataset",
+    "Forward",
+    "Gradients",
+    "Layer",
+    "LeakLabError",
+    "Network",
+    "Noise",
+    "Path",
+    "Scenario",
+    "__version__",
+    "advise",
+    "analyse",
+    "compare",
+    "encode",
+    "evaluate",
+    "load_dataset",
+    "report",
+    "resume",
+    "study",
+    "tables",
+    "theory",
+    "train",
+]
 
 __version__: str
 
@@ -28,6 +54,7 @@ Columns = dict[str, NDArray[Any]]
 class LeakLabError(ValueError):
     """The request cannot be met; the message states what is wrong, where, and what is expected."""
 
+@final
 class Layer:
     """One layer of a network."""
 
@@ -40,6 +67,7 @@ class Layer:
     @property
     def output(self) -> list[int]: ...
 
+@final
 class Forward:
     """The results of a forward pass."""
 
@@ -64,6 +92,7 @@ class Forward:
     def spikes(self, layer: int | str) -> NDArray[np.uint8]:
         """Spikes of a hidden layer, [T, N, ...]."""
 
+@final
 class Gradients:
     """Loss and gradients of a batch."""
 
@@ -74,18 +103,19 @@ class Gradients:
     @property
     def weights(self) -> dict[str, NDArray[np.float32]]: ...
 
+@final
 class Network:
     """A spiking network in the paper's notation, such as "1x8x8-16C3-2P-64FC-10o"."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         notation: str,
         tau: float = 100.0,
         v_th: float = 1.0,
         seed: int = 0,
         layer_tau: Mapping[str, float] | None = None,
         readout_tau: float | None = None,
-    ) -> None: ...
+    ) -> Network: ...
     def with_leak(
         self,
         tau: float | None = None,
@@ -149,6 +179,7 @@ class Network:
     ) -> Network:
         """The network of a NIR graph of any tool; the error names a node without counterpart."""
 
+@final
 class Dataset:
     """Images or recordings of events, and labels."""
 
@@ -196,14 +227,14 @@ def load_dataset(
     train_limit: int | None = None,
     test_limit: int | None = None,
     seed: int = 0,
-    time_steps: int = 100,
+    time_steps: int | None = None,
     step_us: int | None = None,
-    downsample: int = 1,
+    downsample: int | None = None,
 ) -> Dataset:
     """Loads a data set by name; digits and digits-events need no files.
 
-    time_steps, step_us and downsample divide recordings of events into steps and pixels; they are refused for
-    images.
+    time_steps (100 if not given), step_us and downsample divide recordings of events into steps and pixels;
+    they are refused for images.
     """
 
 def encode(
@@ -283,17 +314,22 @@ def evaluate(
     tau: float | None = None,
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
+    samples: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Accuracy of a run on its test set, or of any network on a data set, images or spikes.
 
     A run sees images as in training: with its time steps, encoder and seed, normalised by its own training
-    images.
+    images. samples are the sample numbers of images; if not given, those of a test set, 2**31 + i.
+
+    Returns a dict: images, correct, accuracy, accuracy_low, accuracy_high, sse, spike_rate, synops, layers,
+    tau, layer_tau, readout_tau (numbers, as of a Network), leak (as text), stimulus, level, split, epoch, and
+    for a run trained_tau, trained_layer_tau, trained_readout_tau and trained_leak.
     """
 
 @overload
-def analyse(
+def analyse(  # type: ignore[overload-overlap]
     run: Path,
-    name: Literal["all", "mechanism"],
+    name: Literal["all", "mechanism", "spectrum", "example"],
     *,
     images: int | None = None,
     noise: str | Sequence[str] = (),
@@ -304,7 +340,7 @@ def analyse(
     layer_tau: Mapping[str, float] | None = None,
     readout_tau: float | None = None,
 ) -> dict[str, Columns]:
-    """Runs all analyses of a run, or measures where the robustness of a run or study comes from."""
+    """Runs all analyses of a run, or one of several tables; mechanism is also for a study."""
 
 @overload
 def analyse(

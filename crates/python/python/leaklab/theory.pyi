@@ -3,6 +3,8 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Model", "coherence", "cross_spectrum", "log_rate", "power_spectrum", "rate"]
+
 Model = Literal["lif", "if", "eif", "qif"]
 
 @overload

@@ -94,7 +94,7 @@ impl Group<'_> {
                 (format!("{}.", self.words.heading), format!("{} {cases}", self.words.fails))
             }
             Some(Verdict::NotEnoughEvidence) => (self.words.open.to_owned(), cases),
-            None => (format!("Claim: {}.", self.words.heading), cases),
+            None => (format!("{}.", self.words.heading), cases),
         }
     }
 

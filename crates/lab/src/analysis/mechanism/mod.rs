@@ -24,6 +24,7 @@ mod susceptibility;
 pub mod windows;
 
 use super::{Advance, AnalysisError, Options, Progress};
+use crate::run::Weights;
 use leaklab_record::tables::{
     AdviceRow, CellRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, SplitRow, TimeRow, WHY_CLAIMS,
     WhyRow, WindowRow,
@@ -80,7 +81,8 @@ pub enum MechanismError {
     TooFewImages,
 }
 
-/// Makes all tables of a study's runs and writes them to `out`. `report` receives the number of images shown
+/// Makes all tables of a study's runs and writes them to `out`, or with the weights of the best epochs to a
+/// folder `best` within it, which the page and comparisons do not read. `report` receives the number of images shown
 /// and returns whether to continue.
 pub fn study(
     runs: &[PathBuf],
@@ -89,16 +91,16 @@ pub fn study(
     options: &Options,
     report: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Table>, AnalysisError> {
-    write(&Subjects::of_study(runs, baseline, options)?, out, report)
+    write(Subjects::of_study(runs, baseline, options)?, out, options, report)
 }
 
-/// Makes the tables that a single run allows and writes them to its `analysis` folder.
+/// Makes the tables that a single run allows and writes them to its `analysis` folder, see [`study`].
 pub fn run(
     run: &Path,
     options: &Options,
     report: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Table>, AnalysisError> {
-    write(&Subjects::of_run(run, options)?, &RunFolder::at(run).analysis(), report)
+    write(Subjects::of_run(run, options)?, &RunFolder::at(run).analysis(), options, report)
 }
 
 /// Advice on a study's networks under one noise. If the severity is not set, it is that of the study's
@@ -123,13 +125,21 @@ pub fn advise(
 }
 
 fn write(
-    subjects: &Subjects,
+    mut subjects: Subjects,
     out: &Path,
+    options: &Options,
     report: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Table>, AnalysisError> {
-    let tables = tables(subjects, report)?;
-    std::fs::create_dir_all(out).map_err(RecordError::io(out, "cannot be written"))?;
-    tables.iter().try_for_each(|table| table.write(out))?;
+    let out = match options.weights {
+        Weights::Last => out.to_owned(),
+        Weights::Best => {
+            subjects.notes.push("Weights of the epochs with the highest test accuracy.".to_owned());
+            out.join("best")
+        }
+    };
+    let tables = tables(&subjects, report)?;
+    std::fs::create_dir_all(&out).map_err(RecordError::io(&out, "cannot be written"))?;
+    tables.iter().try_for_each(|table| table.write(&out))?;
     Ok(tables)
 }
 
