@@ -1,4 +1,5 @@
-//! Targets for files of data sets: idx, CIFAR's records, MATLAB's arrays, archives, recordings, arrays of images.
+//! Targets for files of data sets: idx, CIFAR's records, MATLAB's arrays, archives, recordings, arrays of
+//! images.
 
 use super::records::refused;
 use leaklab_engine::Shape;

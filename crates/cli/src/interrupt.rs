@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A signal that follows the first one within this time is the same Ctrl-C: a program that started this one may
-/// pass it on, although the terminal has already sent it to both.
+/// A signal that follows the first one within this time is the same Ctrl-C: a program that started this one
+/// may pass it on, although the terminal has already sent it to both.
 const SAME: Duration = Duration::from_millis(500);
 
-/// From now on, a file that would exceed the limit of the shell (`ulimit -f`) is an error of writing, as a full
-/// disk is. Otherwise, its signal would end the program without a message.
+/// From now on, a file that would exceed the limit of the shell (`ulimit -f`) is an error of writing, as a
+/// full disk is. Otherwise, its signal would end the program without a message.
 pub fn outlive_file_limit() {
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());

@@ -29,8 +29,8 @@ const DEFAULT: &str = "digits";
 #[derive(clap::Args)]
 pub struct Arguments {
     /// A study file, or the name of a built-in study: digits, digits-where, digits-further, digits-events,
-    /// fashion-mnist, cifar10-small, svhn-small, cifar10, svhn. If not given, the study that --out contains, or
-    /// digits.
+    /// fashion-mnist, cifar10-small, svhn-small, cifar10, svhn. If not given, the study that --out contains,
+    /// or digits.
     #[arg(value_name = "FILE|NAME")]
     study: Option<String>,
     /// Folder of the study; if not given, leaklab-study/NAME. An existing study is continued.

@@ -306,8 +306,8 @@ fn measured() -> Vec<[f64; 3]> {
     found
 }
 
-/// The text gives fractions as points or per cent, ratios as they are or as a change in per cent, and a loss as
-/// a positive number where it says that something is lost.
+/// The text gives fractions as points or per cent, ratios as they are or as a change in per cent, and a loss
+/// as a positive number where it says that something is lost.
 #[test]
 fn every_interval_of_the_results_is_in_a_table() {
     let Some(folder) = folder() else { return };

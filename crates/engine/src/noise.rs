@@ -164,8 +164,8 @@ impl Noise {
         Noise::ALL.map(Noise::name).join(", ")
     }
 
-    /// A noise and its scenario by name: `gaussian` and `pixel`, or `gaussian/pixel`. If no scenario is given,
-    /// it is the noise's first.
+    /// A noise and its scenario by name: `gaussian` and `pixel`, or `gaussian/pixel`. If no scenario is
+    /// given, it is the noise's first.
     pub fn named(noise: &str, scenario: Option<&str>) -> Result<(Noise, Scenario), NoiseError> {
         let (name, within) =
             noise.split_once('/').map_or((noise, None), |(name, within)| (name, Some(within)));

@@ -1,10 +1,10 @@
 //! Trains, evaluates and analyses a small network repeatedly in one process, and measures its memory.
 //!
-//! A round is a training with its evaluation and analyses. `soak MINUTES` measures the highest resident memory
-//! of each round, prints its median for each sixth of the time (ten minutes of an hour), and fails if the
-//! median varies by more than 5 % after the first sixth. A memory leak that is small in one run becomes visible
-//! here. Single rounds vary more, because threads overlap by chance and the system may reclaim pages. Linux
-//! only.
+//! A round is a training with its evaluation and analyses. `soak MINUTES` measures the highest resident
+//! memory of each round, prints its median for each sixth of the time (ten minutes of an hour), and fails if
+//! the median varies by more than 5 % after the first sixth. A memory leak that is small in one run becomes
+//! visible here. Single rounds vary more, because threads overlap by chance and the system may reclaim pages.
+//! Linux only.
 
 use leaklab_engine::{Isa, Packed};
 use leaklab_lab::analysis::{Analysis, Options, analyse};

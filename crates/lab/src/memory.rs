@@ -129,7 +129,8 @@ pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u6
 }
 
 /// Bytes that this process may still allocate: the smallest of the machine's free memory, the rest of the
-/// limit of its control groups (of a container or a batch job) and the limit of the shell. `None` if the system does not report them.
+/// limit of its control groups (of a container or a batch job) and the limit of the shell. `None` if the
+/// system does not report them.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| free_of(&text));

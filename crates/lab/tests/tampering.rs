@@ -1,5 +1,6 @@
-//! Changes made outside the program are noticed: in stored passes and cells, in the images and the TensorBoard
-//! file of a run that is resumed, in the lock of a study, and in the records of runs that are compared.
+//! Changes made outside the program are noticed: in stored passes and cells, in the images and the
+//! TensorBoard file of a run that is resumed, in the lock of a study, and in the records of runs that are
+//! compared.
 
 use image::{GrayImage, ImageFormat, Luma};
 use leaklab_engine::encode::Encoding;

@@ -100,8 +100,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How a difference or a ratio is written in a sentence: the factor, the number of decimals, and the words
-    /// that follow the number.
+    /// How a difference or a ratio is written in a sentence: the factor, the number of decimals, and the
+    /// words that follow the number.
     pub fn in_text(self) -> (f64, usize, &'static str) {
         match self {
             Unit::Fraction => (100.0, 1, " points"),

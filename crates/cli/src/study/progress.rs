@@ -135,8 +135,8 @@ impl Progress {
         }
     }
 
-    /// The finished fraction of the study, and the seconds that the rest will take at the speed of this process,
-    /// which has worked for `elapsed` seconds.
+    /// The finished fraction of the study, and the seconds that the rest will take at the speed of this
+    /// process, which has worked for `elapsed` seconds.
     fn remaining(&self, state: &State, elapsed: f64) -> (f64, Option<f64>) {
         let done = done_of(&state.runs, &self.planned) + state.mechanism * self.mechanism_seconds;
         let fraction = if self.total > 0.0 { (done / self.total).clamp(0.0, 1.0) } else { 1.0 };

@@ -37,8 +37,8 @@ pub fn small() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-/// Writes the theory's tables into the folder of a study that will be started, with a short simulation. They do
-/// not depend on the study, and with the default simulation they would take longer than a small study.
+/// Writes the theory's tables into the folder of a study that will be started, with a short simulation. They
+/// do not depend on the study, and with the default simulation they would take longer than a small study.
 pub fn with_short_theory(study: &Path) {
     use leaklab_lab::theory_tables::{Simulation, tables};
     let folder = leaklab_record::StudyFolder::at(study).theory();

@@ -63,8 +63,8 @@ impl<V: Vector, const N: usize> Neurons<V, N> {
     }
 }
 
-/// Computes the spike derivative of every neuron of a layer that fired (specification, section 2), times `scale`:
-/// `1/(v_th + eps) = (1 + ln(lambda) F/gamma) / v_th`, where `gamma` is the number of its spikes and
+/// Computes the spike derivative of every neuron of a layer that fired (specification, section 2), times
+/// `scale`: `1/(v_th + eps) = (1 + ln(lambda) F/gamma) / v_th`, where `gamma` is the number of its spikes and
 /// `F = sum over its spike times t_k of lambda^(T - t_k)` (Eqn. 5 and Lee et al. 2020).
 ///
 /// `out` is `[chunk of 16 channels][position in a frame]`; the entries of

@@ -1,5 +1,5 @@
-//! A naive dense reference implementation of the network: the equations of sections 1 and 2 of the specification,
-//! neuron by neuron and step by step, without lists, bits or vectors. It shares only the
+//! A naive dense reference implementation of the network: the equations of sections 1 and 2 of the
+//! specification, neuron by neuron and step by step, without lists, bits or vectors. It shares only the
 //! network's description with the kernels.
 //!
 //! The weights in the tests are multiples of a power of two, so that the weighted input is exact in float32

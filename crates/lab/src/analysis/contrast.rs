@@ -2,9 +2,9 @@
 //!
 //! Differences vary between seeds and between images. An interval from seeds alone would be too narrow if
 //! three pairs happen to agree, and one from images alone would ignore that another training gives another
-//! network. Both are therefore included: the variance of a mean over crossed seeds and images is
-//! `V_seeds + V_images - V_both` (each is a variance of means, and the last is contained in both others). Each
-//! part has its own degrees of freedom `S - 1` and `N - 1` for `S` seeds and `N` images, so the half-width is
+//! network. Both are therefore included: the variance of a mean over crossed seeds and images is `V_seeds +
+//! V_images - V_both` (each is a variance of means, and the last is contained in both others). Each part has
+//! its own degrees of freedom `S - 1` and `N - 1` for `S` seeds and `N` images, so the half-width is
 //! `sqrt(t(S - 1)^2 V_seeds + t(N - 1)^2 (V_images - V_both))`, and at least `t(N - 1) sqrt(V_images)`. One
 //! number of degrees of freedom for the sum, estimated from the same variances (Satterthwaite), would give
 //! intervals that are too narrow with few seeds: two of them would cover the true value in 89 % of studies.
@@ -141,8 +141,9 @@ impl Contrast {
     }
 }
 
-/// Half-width of the interval that contains the central `share`, from the variance over seeds with its degrees
-/// of freedom, the variance over images alone, the part that both contain, and the images' degrees of freedom.
+/// Half-width of the interval that contains the central `share`, from the variance over seeds with its
+/// degrees of freedom, the variance over images alone, the part that both contain, and the images' degrees of
+/// freedom.
 fn half_width(share: f64, seeds: (f64, f64), alone: f64, both: f64, image_freedom: f64) -> f64 {
     let squared = |variance: f64, freedom: f64| match variance > 0.0 {
         true => quantile(share, freedom as usize).powi(2) * variance,
@@ -152,8 +153,8 @@ fn half_width(share: f64, seeds: (f64, f64), alone: f64, both: f64, image_freedo
     together.max(squared(alone + both, image_freedom)).sqrt()
 }
 
-/// Student's quantile of the central `share`. A study needs it thousands of times for a few numbers of degrees
-/// of freedom, so each is computed once.
+/// Student's quantile of the central `share`. A study needs it thousands of times for a few numbers of
+/// degrees of freedom, so each is computed once.
 fn quantile(share: f64, freedom: usize) -> f64 {
     type Row = [OnceLock<f64>; 4096];
     static QUANTILES: [Row; SHARES.len()] = [const { [const { OnceLock::new() }; 4096] }; SHARES.len()];

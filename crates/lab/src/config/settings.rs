@@ -342,8 +342,8 @@ fn is_void(key: &str, value: &Value) -> bool {
     value.as_table().is_some_and(toml::Table::is_empty) && super::keys::is_table(key)
 }
 
-/// A value as it was written. A whole number that TOML cannot hold is stored as text, but has no quotes, and a
-/// very large or small number has an exponent and not hundreds of zeros.
+/// A value as it was written. A whole number that TOML cannot hold is stored as text, but has no quotes, and
+/// a very large or small number has an exponent and not hundreds of zeros.
 fn shown(value: &Value) -> String {
     match value {
         Value::Float(x) if x.is_finite() && *x != 0.0 && !(1e-6..1e15).contains(&x.abs()) => format!("{x:?}"),

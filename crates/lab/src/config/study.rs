@@ -272,8 +272,8 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         for (key, (value, origin)) in &table.entries {
             if key != "name" && key != "seeds" {
                 own.entries.insert(key.clone(), (value.clone(), origin.clone()));
-                // `tau = 30` is the same as in the short form, which is `tau = [30.0]`. If it cannot be read, the
-                // error comes below.
+                // `tau = 30` is the same as in the short form, which is `tau = [30.0]`. If it cannot be read,
+                // the error comes below.
                 let number = tau(value).ok().filter(|_| key == "tau").map(|tau| Value::Float(tau.steps()));
                 if key != "probe" {
                     differs.push((key.clone(), number.unwrap_or_else(|| value.clone())));

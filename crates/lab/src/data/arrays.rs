@@ -3,9 +3,9 @@
 //! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have
 //! names, `class_names`. Images are `[N, C, H, W]` or `[N, H, W]`; features are `[N, F]` and become an image
 //! of one row. Bytes (uint8) are used as pixels without change. Other numbers, and booleans as 0 and 1, are
-//! scaled to bytes, from the smallest to the largest value of the training images; for `[N, F]`, each feature has its own range. Test
-//! values beyond the range are clipped. Without test arrays, every fifth image of a class is used for
-//! testing. Files and callers use the same function, so the results are bit-identical.
+//! scaled to bytes, from the smallest to the largest value of the training images; for `[N, F]`, each feature
+//! has its own range. Test values beyond the range are clipped. Without test arrays, every fifth image of a
+//! class is used for testing. Files and callers use the same function, so the results are bit-identical.
 
 use super::npy::{self, Array, Arrays};
 use super::{Content, DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
@@ -167,9 +167,9 @@ pub fn dataset(
     Ok(Dataset { name: name.to_owned(), shape, classes, class_names, train, test })
 }
 
-/// Whether images look as if their channels came last, such as 32x32x3: several channels and rows, but columns
-/// as few as colours. Recordings of many channels and one column, `[N, C, T, 1]`, are not meant, unless the
-/// first two sizes are equal, as in square grey images.
+/// Whether images look as if their channels came last, such as 32x32x3: several channels and rows, but
+/// columns as few as colours. Recordings of many channels and one column, `[N, C, T, 1]`, are not meant,
+/// unless the first two sizes are equal, as in square grey images.
 fn channels_last(shape: Shape) -> bool {
     let Shape { channels, height, width } = shape;
     let images = channels.min(height) >= 8;

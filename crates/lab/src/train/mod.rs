@@ -289,10 +289,11 @@ pub fn threads(count: Option<usize>) -> Result<rayon::ThreadPool, TrainError> {
     pool.map_err(|e| TrainError::Threads { threads: count.unwrap_or(0), reason: e.to_string() })
 }
 
-/// Address space of a thread in bytes: the stack of 2 MiB, and a margin for its guard pages and the stack of its
-/// signal handler.
+/// Address space of a thread in bytes: the stack of 2 MiB, and a margin for its guard pages and the stack of
+/// its signal handler.
 const THREAD_SPACE: u64 = 9 << 18;
-/// Address space that the C library reserves for the allocations of a thread, for up to eight threads per core.
+/// Address space that the C library reserves for the allocations of a thread, for up to eight threads per
+/// core.
 const ARENA_SPACE: u64 = 64 << 20;
 const ARENAS_PER_CORE: usize = 8;
 

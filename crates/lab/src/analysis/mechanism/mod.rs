@@ -82,8 +82,8 @@ pub enum MechanismError {
 }
 
 /// Makes all tables of a study's runs and writes them to `out`, or with the weights of the best epochs to a
-/// folder `best` within it, which the page and comparisons do not read. `report` receives the number of images shown
-/// and returns whether to continue.
+/// folder `best` within it, which the page and comparisons do not read. `report` receives the number of
+/// images shown and returns whether to continue.
 pub fn study(
     runs: &[PathBuf],
     baseline: Option<&str>,

@@ -183,8 +183,8 @@ impl Subject {
         Ok(Some((folder.join(file), store::hexadecimal(hash))))
     }
 
-    /// Returns what is stored in a file, if it fits, or makes and stores it, with a fingerprint of the network
-    /// and of `depends`; and whether it was stored already.
+    /// Returns what is stored in a file, if it fits, or makes and stores it, with a fingerprint of the
+    /// network and of `depends`; and whether it was stored already.
     pub(super) fn load_or_make<T: Serialize + DeserializeOwned>(
         &self,
         file: &str,
