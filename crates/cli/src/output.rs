@@ -6,7 +6,7 @@
 //! are shown, not interpreted.
 //!
 //! A file that a flag names must have the ending of its kind and must not be one of a run's or a study's own
-//! files ([`file`]), and a folder must not be a run or a study ([`folder`]): a mistyped path would destroy
+//! files ([`file()`]), and a folder must not be a run or a study ([`folder`]): a mistyped path would destroy
 //! trained weights.
 
 use crate::{Outcome, usage};
