@@ -144,7 +144,6 @@ fn every_subcommand_says_what_is_wrong() {
             2,
             "the simulation would take",
         ),
-        ("theory rate --mu 1e12 --d 0.1 --simulate", 2, "the simulation would take"),
         (
             "theory rate --mu 1e308 --d 0.1",
             2,
