@@ -1,10 +1,16 @@
 //! The input of one neuron. It is checked once, so that every formula of this crate can rely on it.
 
+/// A number as a user would write it: with an exponent if it would have many zeros.
+fn short(value: f64) -> String {
+    let many_zeros = value != 0.0 && value.is_finite() && !(1e-6..1e15).contains(&value.abs());
+    if many_zeros { format!("{value:e}") } else { value.to_string() }
+}
+
 /// The reason why a parameter was refused. The message states its name, its value and what would be right.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ParameterError {
     /// A number outside its range.
-    #[error("{name} = {value:?} cannot be used: it must be {expected}")]
+    #[error("{name} = {} cannot be used: it must be {expected}", short(*value))]
     Range {
         /// The parameter as users write it.
         name: &'static str,

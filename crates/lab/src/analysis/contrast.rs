@@ -10,7 +10,7 @@
 //! intervals that are too narrow with few seeds: two of them would cover the true value in 89 % of studies.
 //! The p value is the level at which such an interval would just touch 0.
 
-use super::statistics::{CONFIDENCE, Estimate, mean, student_beyond, student_outside, student_quantile};
+use super::statistics::{CONFIDENCE, Estimate, mean, student_outside, student_quantile};
 use std::sync::OnceLock;
 
 /// Fewest pairs of runs from which an interval can be made.
@@ -171,49 +171,41 @@ fn touching(mean: f64, seeds: (f64, f64), alone: f64, both: f64, image_freedom: 
         (false, true) => 1.0,
         (false, false) => 0.0,
     };
-    // The wider of two intervals touches 0 at the larger level.
-    of(alone + both, image_freedom).max(match (seeds.0 > 0.0, alone > 0.0) {
-        (true, true) => {
-            // The level lies between those that all the variance has with one or the other number of degrees
-            // of freedom.
-            let ends = [seeds.1, image_freedom].map(|freedom| of(seeds.0 + alone, freedom));
-            let excess = |level: f64| {
-                let squared = |variance: f64, freedom: f64| student_beyond(level, freedom).powi(2) * variance;
-                (squared(seeds.0, seeds.1) + squared(alone, image_freedom)).ln() - 2.0 * mean.abs().ln()
-            };
-            falling_root(ends[0].min(ends[1]), ends[0].max(ends[1]), excess)
-        }
+    let together = match (seeds.0 > 0.0, alone > 0.0) {
+        (true, true) => touching_both(mean, seeds, (alone, image_freedom)),
         (true, false) => of(seeds.0, seeds.1),
         (false, _) => of(alone, image_freedom),
-    })
+    };
+    // The wider of two intervals touches 0 at the larger level.
+    together.max(of(alone + both, image_freedom))
 }
 
-/// The root of a falling function of a probability, by false position on a logarithmic scale (the Illinois
-/// variant, which halves the value at an end that stays).
-fn falling_root(low: f64, high: f64, function: impl Fn(f64) -> f64) -> f64 {
-    if low <= 0.0 || high >= 1.0 || low == high {
-        return high;
-    }
-    let (mut a, mut b) = ((low.ln(), function(low)), (high.ln(), function(high)));
-    for _ in 0..60 {
-        if a.1 <= 0.0 || b.1 >= 0.0 || b.0 - a.0 < 1e-12 {
+/// The level `p` with `t(a)^2 V(a) + t(b)^2 V(b) = mean^2`, where `t` are Student's quantiles for `p` with the
+/// degrees of freedom of two variances. `mean^2` is divided between them by an angle, until both quantiles
+/// have the same level: the root of an increasing function, by false position (the Illinois variant, which
+/// halves the value at an end that stays).
+fn touching_both(mean: f64, a: (f64, f64), b: (f64, f64)) -> f64 {
+    let level = |share: f64, (variance, freedom): (f64, f64)| {
+        student_outside(mean * share / variance.sqrt(), freedom).max(f64::MIN_POSITIVE)
+    };
+    let difference = |angle: f64| level(angle.cos(), a).ln() - level(angle.sin(), b).ln();
+    let [low, high] = [0.0, std::f64::consts::FRAC_PI_2];
+    let (mut low, mut high) = ((low, difference(low)), (high, difference(high)));
+    let mut angle = low.0;
+    // Both values are 0 if the mean is 0.
+    while low.1 < 0.0 && high.1 > 0.0 && high.0 - low.0 > 1e-15 {
+        angle = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
+        let value = difference(angle);
+        if value.abs() < 1e-12 {
             break;
         }
-        let at = (a.0 * b.1 - b.0 * a.1) / (b.1 - a.1);
-        let value = function(at.exp());
-        if value == 0.0 {
-            return at.exp();
-        }
-        if value > 0.0 {
-            (a, b.1) = ((at, value), 0.5 * b.1);
+        if value < 0.0 {
+            (low, high.1) = ((angle, value), 0.5 * high.1);
         } else {
-            (b, a.1) = ((at, value), 0.5 * a.1);
-        }
-        if value.abs() < 1e-13 {
-            return at.exp();
+            (high, low.1) = ((angle, value), 0.5 * low.1);
         }
     }
-    if a.1 <= 0.0 { a.0.exp() } else { b.0.exp() }
+    level(angle.cos(), a)
 }
 
 impl Worth {

@@ -87,17 +87,9 @@ pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
 /// # Panics
 /// If `freedom` is not positive or `probability` not strictly between 0 and 1.
 pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
-    student_beyond(1.0 - probability, freedom)
-}
-
-/// The value that a Student t variable exceeds (two-sided) with probability `outside`, which may be too small
-/// for `1 - outside` to be exact. The inverse of [`student_outside`].
-///
-/// # Panics
-/// If `freedom` is not positive or `outside` not strictly between 0 and 1.
-pub fn student_beyond(outside: f64, freedom: f64) -> f64 {
-    assert!(freedom > 0.0 && outside > 0.0 && outside < 1.0, "no such quantile");
+    assert!(freedom > 0.0 && probability > 0.0 && probability < 1.0, "no such quantile");
     // P(|t| > q) = I_y(freedom/2, 1/2) with y = freedom / (freedom + q^2); bisection in y, which is monotone.
+    let outside = 1.0 - probability;
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
