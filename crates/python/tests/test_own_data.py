@@ -319,7 +319,7 @@ def test_types_can_be_imported():
 def arguments(function):
     """Names, kinds and defaults of a function's arguments."""
     found = inspect.signature(function).parameters.values()
-    return [(one.name, one.kind, one.default) for one in found if one.name != "self"]
+    return [(one.name, one.kind, one.default) for one in found if one.name not in ("self", "cls")]
 
 
 def test_help_shows_what_the_stubs_declare():
@@ -334,7 +334,7 @@ def test_help_shows_what_the_stubs_declare():
             if any(getattr(decorator, "id", "") == "property" for decorator in method.decorator_list):
                 assert inspect.isdatadescriptor(inspect.getattr_static(owner, method.name)), method.name
                 continue
-            ours = owner if method.name == "__init__" else getattr(owner, method.name)
+            ours = owner if method.name in ("__init__", "__new__") else getattr(owner, method.name)
             # The declaration in the stub, as a function.
             method.decorator_list, method.returns = [], None
             for one in [*method.args.args, *method.args.kwonlyargs]:

@@ -79,7 +79,7 @@ def test_background_and_refractory_time():
         (lambda: theory.coherence(1.0, 0.1, [1.0, -2.0]), "omega"),
         (lambda: theory.coherence([1.0, 2.0], 0.1, [1.0, 2.0, 3.0]), "broadcast"),
         (lambda: theory.rate(1.0, 0.1, tau_r=-1.0), "tau_r"),
-        (lambda: theory.rate(1e300, 0.1), r"mu = 1\d* cannot be used: it must be a number from -1e12 to 1e12"),
+        (lambda: theory.rate(1e300, 0.1), r"mu = 1e300 cannot be used: it must be a number from -1e12 to 1e12"),
         (lambda: theory.coherence(0.5, 0.1, 1e300), "it must be a number from 0 to 1e12"),
         (lambda: theory.log_rate(-1, 1e-6, "qif"), "at mu = -1.0, d = 1e-6 the rate of the neuron cannot be"),
         (lambda: theory.coherence(0.5, 0.001, 1e9, "eif"), "omega = 1000000000.0 the response of the neuron"),
