@@ -53,7 +53,10 @@ def main():
     ways = {
         "`leaklab train`": (resource.RUSAGE_CHILDREN, program),
         "`leaklab.train`": (resource.RUSAGE_SELF, python),
-        "`leaklab.train`, with a callback": (resource.RUSAGE_SELF, lambda out: python(out, lambda event: None)),
+        "`leaklab.train`, with a callback": (
+            resource.RUSAGE_SELF,
+            lambda out: python(out, lambda event: None),
+        ),
     }
     times = {name: [] for name in ways}
     checkpoints = set()

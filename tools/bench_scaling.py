@@ -20,7 +20,8 @@ def bench(*flags: str) -> dict:
 def row(name: str, report: dict) -> tuple[float, float]:
     infer, train = (1e12 / report[k]["operations_per_second"] for k in ("infer", "train"))
     print(f"| {name} | {report['synops_per_image']:.3g} | {infer:.1f} | {train:.1f} | "
-          f"{100 * report['infer']['fraction_of_ceiling']:.0f} % | {100 * report['train']['fraction_of_ceiling']:.0f} % |",
+          f"{100 * report['infer']['fraction_of_ceiling']:.0f} % | "
+          f"{100 * report['train']['fraction_of_ceiling']:.0f} % |",
           flush=True)
     return infer, train
 
@@ -34,4 +35,5 @@ for name, column in zip(("inference", "training"), zip(*cells)):
 
 one, two = bench("--threads", "1"), bench("--threads", "2")
 for kind in ("infer", "train"):
-    print(f"\n{kind}: 2 threads {one[kind]['seconds_per_image'] / two[kind]['seconds_per_image']:.2f} times 1 thread")
+    print(f"\n{kind}: 2 threads "
+          f"{one[kind]['seconds_per_image'] / two[kind]['seconds_per_image']:.2f} times 1 thread")

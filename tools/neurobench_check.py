@@ -34,7 +34,15 @@ ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "crates/lab/assets/golden"
 RECORD = ROOT / "crates/lab/tests/neurobench.json"
 # The two cases with dropout, which is for training only, and the four with leak by layer are omitted.
-CASES = ["if_conv", "lif_conv", "lif_conv_exact", "lif_fc", "lif_noisy_input", "lif_threshold", "three_channels"]
+CASES = [
+    "if_conv",
+    "lif_conv",
+    "lif_conv_exact",
+    "lif_fc",
+    "lif_noisy_input",
+    "lif_threshold",
+    "three_channels",
+]
 
 
 class Leaky(snntorch.SpikingNeuron):

@@ -54,7 +54,9 @@ def run(module, x, neurons):
     spikes = {name: [] for name in neurons}
     children = dict(module.named_children())
     for name in neurons:
-        keep = lambda _, __, out, name=name: spikes[name].append((out[0] if isinstance(out, tuple) else out).detach())
+        keep = lambda _, __, out, name=name: spikes[name].append(
+            (out[0] if isinstance(out, tuple) else out).detach()
+        )
         children[name].register_forward_hook(keep)
     outputs, state = [], None
     with torch.no_grad():
@@ -133,7 +135,11 @@ def from_leaklab(tau, arguments, work):
     x = leaklab.encode(data.test_images, STEPS, 1, samples=data.test_samples)
     out = net.forward(x)
     layers = [layer.name for layer in net.layers[:-1]]
-    ours = {"layers": layers, "prediction": out.prediction, "spikes": {name: out.spikes(name) for name in layers}}
+    ours = {
+        "layers": layers,
+        "prediction": out.prediction,
+        "spikes": {name: out.spikes(name) for name in layers},
+    }
     accuracy = 100 * result["last"]["test_accuracy"]
     print(f"\n## tau = {tau}\n\n`{net.notation}`, {result['epochs']} epochs, test accuracy {accuracy:.2f} %,")
     print(f"{len(data.test_labels)} test images, {STEPS} steps, {int((x != 0).sum())} input spikes.")
@@ -157,7 +163,11 @@ def from_snntorch(work):
     """Runs a network in LeakLab that snnTorch made and exported."""
     torch.manual_seed(3)
     neuron = lambda shape: snntorch.Leaky(
-        beta=torch.full(shape, 0.95), threshold=torch.ones(shape), init_hidden=True, reset_mechanism="zero", reset_delay=False
+        beta=torch.full(shape, 0.95),
+        threshold=torch.ones(shape),
+        init_hidden=True,
+        reset_mechanism="zero",
+        reset_delay=False,
     )
     module = torch.nn.Sequential(
         torch.nn.Conv2d(1, 6, 3, padding=1, bias=False),
@@ -180,7 +190,11 @@ def from_snntorch(work):
         if issubclass(note.category, UserWarning):
             print(f"- {note.message}")
     out = net.forward(x)
-    ours = {"layers": ["conv1", "fc1"], "prediction": out.prediction, "spikes": {n: out.spikes(n) for n in ("conv1", "fc1")}}
+    ours = {
+        "layers": ["conv1", "fc1"],
+        "prediction": out.prediction,
+        "spikes": {n: out.spikes(n) for n in ("conv1", "fc1")},
+    }
     spikes, signal = run(module, x, ["1", "4"])
     return compare("**snnTorch's own run** on the same input", ours, spikes, integrate(signal, net.tau))
 

@@ -112,8 +112,8 @@ def draw(folder):
         y = bottom + 16
     y += 18
     body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy '
-                '(percentage points) with 95 % intervals (arrow: beyond the scale); in brackets, the severity '
-                'of the noise</text>')
+                '(percentage points) with 95 % intervals (arrow: beyond the scale); in brackets, the '
+                'severity of the noise</text>')
     return page(body, y + 12)
 
 

@@ -27,7 +27,9 @@ def instruction_set() -> str:
         flags = pathlib.Path("/proc/cpuinfo").read_text().split()
     except OSError:
         return "unknown"
-    return next((name for name, flag in [("avx512", "avx512f"), ("avx2", "avx2")] if flag in flags), "portable")
+    return next(
+        (name for name, flag in [("avx512", "avx512f"), ("avx2", "avx2")] if flag in flags), "portable"
+    )
 
 
 def blocks(path: pathlib.Path) -> list[tuple[str, str | None]]:

@@ -202,8 +202,8 @@ fn run_compare(arguments: CompareArguments) -> Outcome {
             [folder] if !RunFolder::at(folder).exists() => StudyFolder::at(folder).compare(),
             _ => {
                 return Err(crate::usage(
-                    "give the folder for the tables with --out DIR, or the folder of a whole study instead of \
-                     its runs",
+                    "give the folder for the tables with --out DIR, or the folder of a whole study instead \
+                     of its runs",
                 ));
             }
         },

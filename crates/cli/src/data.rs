@@ -70,10 +70,20 @@ struct Show {
     #[command(flatten)]
     noise: flags::NoiseFlags,
     /// Time steps.
-    #[arg(long, default_value_t = 100, value_name = "STEPS", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long,
+        default_value_t = 100,
+        value_name = "STEPS",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     time_steps: u16,
     /// Images of each class.
-    #[arg(long, default_value_t = 2, value_name = "IMAGES", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(
+        long,
+        default_value_t = 2,
+        value_name = "IMAGES",
+        value_parser = clap::value_parser!(u16).range(1..=100)
+    )]
     per_class: u16,
     /// Encoder of images: signed (default), unsigned.
     #[arg(long)]
@@ -146,7 +156,8 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
                 json!({
                     "name": info.name, "title": info.title, "channels": info.shape.channels,
                     "height": info.shape.height, "width": info.shape.width, "classes": info.class_names,
-                    "train": info.train, "test": info.test, "licence": info.licence, "homepage": info.homepage,
+                    "train": info.train, "test": info.test, "licence": info.licence,
+                    "homepage": info.homepage,
                     "download_bytes": info.files().iter().map(|file| file.size).sum::<u64>(),
                     "present": here, "place": place,
                 })

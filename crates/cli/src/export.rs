@@ -9,7 +9,12 @@ use std::path::PathBuf;
 
 /// Write a trained network for other tools.
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("format").required(true).multiple(true).args(["nir", "safetensors", "npz", "quantised"]))]
+#[command(
+    group = clap::ArgGroup::new("format")
+        .required(true)
+        .multiple(true)
+        .args(["nir", "safetensors", "npz", "quantised"])
+)]
 pub struct Arguments {
     /// A run's folder, or a folder written by `export --safetensors` or `import`.
     run: PathBuf,

@@ -81,7 +81,10 @@ impl LeakFlags {
 #[derive(Debug, Clone, clap::Args)]
 pub struct NoiseFlags {
     #[arg(
-        help = format!("Noise in the input: {}; or with its scenario, such as gaussian/pixel", Noise::names()),
+        help = format!(
+            "Noise in the input: {}; or with its scenario, such as gaussian/pixel",
+            Noise::names()
+        ),
         long,
         requires = "severity"
     )]

@@ -38,9 +38,9 @@ pub fn run(arguments: Arguments) -> Outcome {
             failures += usize::from(!faults.is_empty());
             if arguments.json {
                 rows.push(serde_json::json!({
-                    "case": case.name(), "isa": isa.to_string(), "passed": faults.is_empty(), "faults": faults,
-                    "prediction": agreement.prediction, "loss": agreement.loss, "gradient": agreement.gradient,
-                    "weighted_input_norm": agreement.norm,
+                    "case": case.name(), "isa": isa.to_string(), "passed": faults.is_empty(),
+                    "faults": faults, "prediction": agreement.prediction, "loss": agreement.loss,
+                    "gradient": agreement.gradient, "weighted_input_norm": agreement.norm,
                 }));
                 continue;
             }

@@ -37,7 +37,13 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Membrane time constants instead of the study's own conditions, such as 5,10,30,100,300,inf.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = flags::tau, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = flags::tau,
+        allow_negative_numbers = true
+    )]
     tau: Vec<Tau>,
     /// Any setting, such as --set epochs=4 (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -68,7 +74,13 @@ pub struct Arguments {
     #[arg(long, value_name = "SET", help = flags::ISA)]
     isa: Option<Isa>,
     /// Minutes between checkpoints within an epoch.
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10.0,
+        value_parser = flags::minutes,
+        allow_negative_numbers = true
+    )]
     checkpoint_minutes: f64,
     /// Print only the page's path.
     #[arg(long, conflicts_with = "json")]

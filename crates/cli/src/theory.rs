@@ -83,7 +83,12 @@ struct FigureArguments {
     #[arg(long, value_name = "FOLDER")]
     tables: Option<PathBuf>,
     /// Welch segments of each simulated curve; 0 for no simulation
-    #[arg(long, default_value_t = 600, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 600,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(..=1_000_000)
+    )]
     segments: u32,
     /// Seed of the simulation
     #[arg(long, default_value_t = 1)]

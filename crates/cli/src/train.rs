@@ -22,7 +22,13 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     dataset: Option<String>,
     /// Membrane time constant in time steps; `inf` for no leak.
-    #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "STEPS",
+        conflicts_with = "resume",
+        value_parser = flags::tau,
+        allow_negative_numbers = true
+    )]
     tau: Option<Tau>,
     /// Time constants of single hidden layers, such as conv1=5,fc1=inf.
     #[arg(
@@ -34,7 +40,13 @@ pub struct Arguments {
     )]
     layer_tau: Vec<String>,
     /// Time constant of the output layer, if it differs.
-    #[arg(long, value_name = "STEPS", conflicts_with = "resume", value_parser = flags::tau, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "STEPS",
+        conflicts_with = "resume",
+        value_parser = flags::tau,
+        allow_negative_numbers = true
+    )]
     readout_tau: Option<Tau>,
     /// Seed of all random numbers.
     #[arg(long, conflicts_with = "resume", value_parser = flags::seed, allow_negative_numbers = true)]
@@ -44,8 +56,14 @@ pub struct Arguments {
     settings: Vec<String>,
     /// Hold out this share of the training images, chosen by seed, and report the accuracy on them, so that
     /// settings can be chosen without the test images.
-    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.1", conflicts_with = "resume",
-        value_parser = flags::share)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        num_args = 0..=1,
+        default_missing_value = "0.1",
+        conflicts_with = "resume",
+        value_parser = flags::share
+    )]
     select: Option<String>,
     /// Folder with the data sets, or the folder or file of your own data set.
     #[arg(long, value_name = "DIR")]
@@ -62,7 +80,13 @@ pub struct Arguments {
     #[arg(long, value_name = "SET", help = flags::ISA)]
     isa: Option<Isa>,
     /// Minutes between checkpoints within an epoch.
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = flags::minutes, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10.0,
+        value_parser = flags::minutes,
+        allow_negative_numbers = true
+    )]
     checkpoint_minutes: f64,
     /// Stop when the loss diverges or the layers fall silent.
     #[arg(long)]

@@ -34,7 +34,8 @@ impl Machine {
     }
 
     fn command(&self, program: &str, arguments: &[String]) -> Command {
-        let script = "hostname \"$1\" && mount --bind \"$2\" /proc/sys/kernel/random/boot_id && shift 2 && exec \"$@\"";
+        let script = "hostname \"$1\" && mount --bind \"$2\" /proc/sys/kernel/random/boot_id && shift 2 && \
+                      exec \"$@\"";
         let mut command = Command::new("unshare");
         command.args(["--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"]);
         command.arg(&self.name).arg(&self.boot).arg(program).args(arguments);

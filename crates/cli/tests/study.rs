@@ -231,7 +231,8 @@ fn a_condition_does_not_change_under_its_name() {
     let write = |dropout: f64| {
         let base = SMALL.replace("tau = [30, inf]\n", "").replace("seeds = [1, 2]", "seeds = [1]");
         let condition = format!(
-            "mechanism = false\n[[condition]]\nname = \"x\"\ntau = 30\ndropout = {dropout}\n[[condition]]\ntau = inf\n"
+            "mechanism = false\n[[condition]]\nname = \"x\"\ntau = 30\ndropout = {dropout}\n\
+             [[condition]]\ntau = inf\n"
         );
         fs::write(&file, base + &condition).unwrap();
     };

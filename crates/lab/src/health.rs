@@ -132,8 +132,9 @@ impl Health {
         }
         let (names, texts): (Vec<String>, Vec<String>) = overdriven.into_iter().unzip();
         let message = format!(
-            "weights have outgrown the threshold: a neuron's weighted input in one step exceeds it by a factor \
-             of {}, so the threshold hardly matters and neurons fire whenever their potential is positive",
+            "weights have outgrown the threshold: a neuron's weighted input in one step exceeds it by a \
+             factor of {}, so the threshold hardly matters and neurons fire whenever their potential is \
+             positive",
             list(&texts)
         );
         let advice = "try a lower learning_rate or more weight_decay, or a larger tau if the leak is strong";

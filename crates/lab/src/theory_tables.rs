@@ -89,8 +89,8 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         "Input that is mostly noise",
         &format!(
             "Coherence against physical frequency at I = 1, D_I = 1, C = V = 1. At {at:.2} cycles per unit \
-             of time the leaky neuron with R = 1 has {leaky_wins:.2} times the coherence of the neuron without \
-             leak."
+             of time the leaky neuron with R = 1 has {leaky_wins:.2} times the coherence of the neuron \
+             without leak."
         ),
         cycles,
         range,

@@ -61,7 +61,8 @@ fn every_opening_sentence() {
         &partly,
         AnswerCase::Mixed,
         &[
-            "more accurate under Gaussian noise on pixels, impulse noise on pixels and impulse noise on spikes;",
+            "more accurate under Gaussian noise on pixels, impulse noise on pixels and impulse noise on \
+             spikes;",
             "does not change steadily with leak under Gaussian noise on spikes.",
         ],
     );

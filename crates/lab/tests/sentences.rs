@@ -33,8 +33,8 @@ fn gains_and_losses_in_parts() {
     };
     assert_eq!(
         sentence([-0.4, -0.5, 0.1]),
-        "Tau 30 loses 40.0 [38.0, 42.0] points under Gaussian noise on pixels (severity 5): +10.0 [8.0, 12.0] \
-         by the readout, \u{2212}50.0 [\u{2212}52.0, \u{2212}48.0] by the hidden layers."
+        "Tau 30 loses 40.0 [38.0, 42.0] points under Gaussian noise on pixels (severity 5): +10.0 [8.0, \
+         12.0] by the readout, \u{2212}50.0 [\u{2212}52.0, \u{2212}48.0] by the hidden layers."
     );
     let gain = sentence([0.4, 0.5, -0.1]);
     assert!(gain.starts_with("Tau 30 gains 40.0 [38.0, 42.0] points"), "{gain}");

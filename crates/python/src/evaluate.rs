@@ -407,8 +407,8 @@ fn images(
     {
         warn(
             py,
-            "x has floats without a negative value; floats are encoded as they are, so give pixels as uint8 if \
-             they should be normalised as in training",
+            "x has floats without a negative value; floats are encoded as they are, so give pixels as uint8 \
+             if they should be normalised as in training",
         )?;
     }
     let encoding = subject.encoding.with_noise(noise);

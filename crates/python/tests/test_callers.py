@@ -149,7 +149,8 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path):
         "import leaklab, resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
         "huge = '1x8x8-46000FC-46000FC-10o'\n"
-        f"calls = [lambda: leaklab.Network(huge), lambda: leaklab.train({SMALL!r} | {{'network': huge}}, sys.argv[1])]\n"
+        "calls = [lambda: leaklab.Network(huge), "
+        f"lambda: leaklab.train({SMALL!r} | {{'network': huge}}, sys.argv[1])]\n"
         "for call in calls:\n"
         "    try:\n"
         "        call()\n"
@@ -194,7 +195,13 @@ def test_labels_are_whole_numbers():
     expected = network.gradients(spikes, [0, 1, 2]).loss
     for good in (np.array([0, 1, 2], np.uint8), (0, 1, 2), np.array([0, 1, 2], np.uint64)):
         assert network.gradients(spikes, good).loss == expected
-    for bad in ([0.9, 1.0, 2.0], np.array([0, 1, 2], np.float32), ["0", "1", "2"], [[0, 1, 2]], [True, False, True]):
+    for bad in (
+        [0.9, 1.0, 2.0],
+        np.array([0, 1, 2], np.float32),
+        ["0", "1", "2"],
+        [[0, 1, 2]],
+        [True, False, True],
+    ):
         with pytest.raises(ValueError, match="labels are .*; a list of whole numbers is expected"):
             network.gradients(spikes, bad)
     with pytest.raises(ValueError, match="samples are float64"):
@@ -205,10 +212,15 @@ def test_labels_are_whole_numbers():
 
 @pytest.mark.parametrize("answer", [False, np.bool_(False), np.zeros(1, bool)[0]])
 def test_false_stops_and_nothing_else_does(tmp_path, answer):
-    assert leaklab.train(SMALL, tmp_path / "stopped", callback=lambda event: answer)["outcome"] == "interrupted"
+    assert (
+        leaklab.train(SMALL, tmp_path / "stopped", callback=lambda event: answer)["outcome"]
+        == "interrupted"
+    )
     for other in (None, 0, [], np.bool_(True), ""):
         out = tmp_path / f"run-{other!r}"
-        assert leaklab.train(SMALL | {"epochs": 1}, out, callback=lambda event: other)["outcome"] == "finished"
+        assert (
+            leaklab.train(SMALL | {"epochs": 1}, out, callback=lambda event: other)["outcome"] == "finished"
+        )
 
 
 def test_a_damaged_checkpoint_is_warned_of(tmp_path, run):
@@ -235,10 +247,14 @@ def test_a_damaged_checkpoint_is_warned_of(tmp_path, run):
 def write_png(path):
     """A grey image of 8x8 pixels."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    chunk = lambda kind, data: (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    )
     header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
     rows = zlib.compress(bytes(8 * 9))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
 
 
 def test_a_class_without_training_images_is_warned_of(tmp_path):

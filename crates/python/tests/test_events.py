@@ -24,7 +24,9 @@ def lists(count=20):
 
 
 def save(path, **change):
-    arrays = {f"{part}_{name}": np.array(values) for part in ("train", "test") for name, values in lists().items()}
+    arrays = {
+        f"{part}_{name}": np.array(values) for part in ("train", "test") for name, values in lists().items()
+    }
     np.savez(path, sensor=[6, 8], class_names=["right", "down"], **(arrays | change))
     return path
 
@@ -50,7 +52,10 @@ def test_lists_are_cut_into_steps(tmp_path):
 
 def test_dense_recordings_are_the_same(tmp_path):
     data = leaklab.load_dataset("events", data_dir=save(tmp_path / "dots.npz"), time_steps=30, step_us=100)
-    frames = {f"{part}_events": data.recordings(train=part == "train").transpose(1, 0, 2, 3, 4) for part in ("train", "test")}
+    frames = {
+        f"{part}_events": data.recordings(train=part == "train").transpose(1, 0, 2, 3, 4)
+        for part in ("train", "test")
+    }
     labels = {"train_labels": data.train_labels, "test_labels": data.test_labels}
     np.savez(tmp_path / "dense.npz", class_names=data.class_names, **frames, **labels)
     dense = leaklab.load_dataset("events", data_dir=tmp_path / "dense.npz", time_steps=30)
@@ -60,10 +65,16 @@ def test_dense_recordings_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"train_x": np.full(600, 8)}, r"bad.npz, offset \d+: array 'train_x': element 0 is not one of 0 to 7"),
+        (
+            {"train_x": np.full(600, 8)},
+            r"bad.npz, offset \d+: array 'train_x': element 0 is not one of 0 to 7",
+        ),
         ({"train_t": np.arange(600)[::-1]}, r"array 'train_t': element 1 is 598 us, before"),
         ({"train_p": np.full(600, 2)}, "not 0, 1 or -1"),
-        ({"train_offsets": np.array([0, *range(30, 600, 30), 2**31])}, "element 20 must be at least 570 and at most 600"),
+        (
+            {"train_offsets": np.array([0, *range(30, 600, 30), 2**31])},
+            "element 20 must be at least 570 and at most 600",
+        ),
         ({"test_labels": np.zeros(3, int)}, "one label for each of 20 recordings"),
     ],
 )
@@ -74,12 +85,16 @@ def test_errors_have_an_offset(tmp_path, change, message):
 
 def test_a_run_of_own_recordings(tmp_path):
     save(tmp_path / "dots.npz")
-    settings = {"dataset": "events:dots", "data_dir": tmp_path, "network": "2x6x8-8C3-2P-16FC-2o", "tau": 20, "time_steps": 30,
-                "epochs": 3, "batch": 4, "augment": {"crop": 1, "flip": False, "shift": 2}, "noise": ["background/channel"]}
+    settings = {"dataset": "events:dots", "data_dir": tmp_path, "network": "2x6x8-8C3-2P-16FC-2o", "tau": 20,
+                "time_steps": 30, "epochs": 3, "batch": 4, "augment": {"crop": 1, "flip": False, "shift": 2},
+                "noise": ["background/channel"]}
     result = leaklab.train(settings, tmp_path / "run")
     assert result["outcome"] == "finished"
     assert leaklab.evaluate(tmp_path / "run")["images"] == 20
-    assert "background/channel/3" == leaklab.evaluate(tmp_path / "run", noise="background", severity=3)["stimulus"]
+    assert (
+        "background/channel/3"
+        == leaklab.evaluate(tmp_path / "run", noise="background", severity=3)["stimulus"]
+    )
     with pytest.raises(leaklab.LeakLabError, match="acts on what is encoded"):
         leaklab.evaluate(tmp_path / "run", noise="gaussian", severity=3)
     assert set(leaklab.analyse(tmp_path / "run", "all")) >= {"robustness", "example_image"}

@@ -39,7 +39,10 @@ def test_nir_reads_what_is_written(tmp_path, tau):
     }
     assert graph.check_types()
     for name, values in net.weights.items():
-        assert np.array_equal(graph.nodes[name].weight, values) and graph.nodes[name].weight.dtype == np.float32
+        assert (
+            np.array_equal(graph.nodes[name].weight, values)
+            and graph.nodes[name].weight.dtype == np.float32
+        )
     assert graph.nodes["pool1_if"].v_threshold.shape == (6, 3, 2)
     assert np.all(graph.nodes["pool1_if"].v_threshold == 0.875)
     assert np.all(graph.nodes[f"conv1_{neuron}"].v_reset == 0)

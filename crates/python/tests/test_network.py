@@ -57,7 +57,10 @@ def test_reference_case(path):
         layer_tau=layer_tau,
         readout_tau=None if readout is None else float(readout),
     )
-    assert net.layer_tau == layer_tau and net.readout_tau == float(settings["tau"] if readout is None else readout)
+    assert (
+        net.layer_tau == layer_tau
+        and net.readout_tau == float(settings["tau"] if readout is None else readout)
+    )
     weights = {name[7:]: values for name, values in arrays.items() if name.startswith("weight.")}
     net.set_weights(weights)
     assert all(np.array_equal(net.weights[name], values) for name, values in weights.items())
@@ -178,7 +181,10 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, 3, 0]), "label 3 is out of range"),
         (lambda: example()[0].gradients(example()[1], [0, 1, 2, -1, 0]), "label -1"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, "surrogate"), "straight-through"),
-        (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones((5, 5, 6, 6))]), "1 masks for 2"),
+        (
+            lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones((5, 5, 6, 6))]),
+            "1 masks for 2",
+        ),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=[np.ones(3), np.ones(8)]), r"s\[0\]"),
         (lambda: example()[0].gradients(example()[1][:, :0], []), "x has no samples"),
         (lambda: example()[0].calibrate(example()[1][:, :0], 0.1), "x has no samples"),
@@ -189,7 +195,10 @@ def test_refused_weights_change_nothing():
         (lambda: example()[0].forward("spikes"), "x cannot be read as an array of numbers"),
         (lambda: example()[0].forward([[1, 2], [3]]), "x cannot be read as an array of numbers"),
         (lambda: example()[0].gradients(example()[1], [0] * 5, masks=["a", "b"]), r"masks\[0\] c"),
-        (lambda: example()[0].set_weights({1: np.zeros(3)}), "the name of a layer must be a string, and 1 is not"),
+        (
+            lambda: example()[0].set_weights({1: np.zeros(3)}),
+            "the name of a layer must be a string, and 1 is not",
+        ),
     ],
 )
 def test_refusals_are_sentences(call, words):

@@ -1,4 +1,5 @@
-"""The user's own arrays: training, evaluation, analyses and studies, bit-identical to those of the program."""
+"""The user's own arrays: training, evaluation, analyses and studies, bit-identical to those of the \
+program."""
 
 import ast
 import inspect
@@ -15,8 +16,8 @@ import pytest
 
 import leaklab
 
-RECIPE = {"tau": 30, "time_steps": 30, "epochs": 6, "batch": 16, "presentations": 1, "evaluate_train_images": 0,
-          "schedule": {"after": [], "times": 1.0}, "noise": ["deletion/channel"]}
+RECIPE = {"tau": 30, "time_steps": 30, "epochs": 6, "batch": 16, "presentations": 1,
+          "evaluate_train_images": 0, "schedule": {"after": [], "times": 1.0}, "noise": ["deletion/channel"]}
 
 
 def weights(folder):
@@ -27,7 +28,10 @@ def halves(count=60, shift=0.0):
     """Two classes of four features: the first or the second half is large."""
     rng = np.random.default_rng(1)
     labels = np.arange(count) % 2
-    images = np.where((labels[:, None] == 0) == (np.arange(4) < 2), 5.0 + shift, 0.0) + rng.normal(size=(count, 4))
+    images = (
+        np.where((labels[:, None] == 0) == (np.arange(4) < 2), 5.0 + shift, 0.0)
+        + rng.normal(size=(count, 4))
+    )
     return images, labels
 
 
@@ -124,17 +128,28 @@ def test_the_same_bits_from_arrays_and_from_a_file(tmp_path, program):
     images, labels = halves()
     made = data()
     leaklab.train(config(made), tmp_path / "python")
-    np.savez_compressed(tmp_path / "halves.npz", train_images=images, train_labels=labels, class_names=["left", "right"])
-    settings = [f"--set={key}={value!r}" for key, value in config("npz:halves").items() if key not in ("schedule", "dataset", "network")]
+    np.savez_compressed(
+        tmp_path / "halves.npz", train_images=images, train_labels=labels, class_names=["left", "right"]
+    )
+    settings = [
+        f"--set={key}={value!r}"
+        for key, value in config("npz:halves").items()
+        if key not in ("schedule", "dataset", "network")
+    ]
     subprocess.run(
-        [program, "train", "--quiet", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz", *settings,
-         "--set=network=1x1x4-16FC-2o", "--set=schedule.after=[]", "--set=schedule.times=1.0", "--out", tmp_path / "cli"],
+        [program, "train", "--quiet", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz",
+         *settings, "--set=network=1x1x4-16FC-2o", "--set=schedule.after=[]", "--set=schedule.times=1.0",
+         "--out", tmp_path / "cli"],
         check=True,
     )
     assert weights(tmp_path / "cli") == weights(tmp_path / "python")
     # The folder of the run that Python trained contains the data, so the program can use them.
     subprocess.run([program, "evaluate", tmp_path / "python", "--json"], check=True, capture_output=True)
-    digest = [line for line in (tmp_path / "python/run.toml").read_text().splitlines() if line.startswith("data_sha256")]
+    digest = [
+        line
+        for line in (tmp_path / "python/run.toml").read_text().splitlines()
+        if line.startswith("data_sha256")
+    ]
     assert digest == [f'data_sha256 = "{made.digest}"']
 
 
@@ -153,7 +168,9 @@ def test_a_run_is_evaluated_and_analysed_and_refuses_other_data(tmp_path):
 def test_killed_and_resumed_gives_the_same_bits(tmp_path):
     data().save(tmp_path / "halves.npz")
     settings = config("npz:halves", epochs=400) | {"data_dir": str(tmp_path / "halves.npz")}
-    script = f"import leaklab; leaklab.train({settings!r}, {str(tmp_path / 'killed')!r}, checkpoint_minutes=0)"
+    script = (
+        f"import leaklab; leaklab.train({settings!r}, {str(tmp_path / 'killed')!r}, checkpoint_minutes=0)"
+    )
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
         deadline = time.time() + 60
@@ -173,8 +190,9 @@ def test_validation_leaves_the_test_set_alone(tmp_path, program):
     assert result["validation"] == 0.25 and leaklab.evaluate(tmp_path / "run")["images"] == 12
     data().save(tmp_path / "halves.npz")
     done = subprocess.run(
-        [program, "train", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz", "--tau", "30", "--select", "0.25",
-         "--set=network=1x1x4-16FC-2o", "--set=epochs=1", "--set=time_steps=5", "--out", tmp_path / "cli"],
+        [program, "train", "--dataset", "npz:halves", "--data-dir", tmp_path / "halves.npz", "--tau", "30",
+         "--select", "0.25", "--set=network=1x1x4-16FC-2o", "--set=epochs=1", "--set=time_steps=5",
+         "--out", tmp_path / "cli"],
         check=True, capture_output=True, text=True,
     )
     assert "validation accuracy" in done.stdout
@@ -256,7 +274,10 @@ def test_arguments_that_do_not_belong_are_refused(tmp_path):
         (lambda: leaklab.evaluate(net, made, best=True), "best is for the folder of a run"),
         (lambda: leaklab.evaluate(net, made, made.test_labels), "y is for arrays"),
         (lambda: leaklab.evaluate(net, made.test_images), "need y="),
-        (lambda: leaklab.evaluate(net, made.test_images, made.test_labels, limit=3), "limit is for data sets"),
+        (
+            lambda: leaklab.evaluate(net, made.test_images, made.test_labels, limit=3),
+            "limit is for data sets",
+        ),
         (lambda: leaklab.evaluate(net, made.test_images, [0]), "1 labels for 12 samples"),
         (lambda: leaklab.analyse(run, "mechanism", tau=3), "omit tau"),
         (lambda: leaklab.analyse(run, "robustness", images=0), "images is 0"),
@@ -313,7 +334,9 @@ def test_types_can_be_imported():
     assert "polarity-flip" in Noise.__args__
     stubs = pathlib.Path(leaklab.__file__).with_name("__init__.pyi").read_text()
     listed = re.search(r"^Noise[^=]*= Literal\[(.*?)\]", stubs, re.M | re.S).group(1)
-    assert tuple(re.findall(r'"([^"]+)"', listed)) == Noise.__args__, "the stubs list the noises that there are"
+    assert tuple(re.findall(r'"([^"]+)"', listed)) == Noise.__args__, (
+        "the stubs list the noises that there are"
+    )
 
 
 def arguments(function):
@@ -364,7 +387,10 @@ def test_scikit_learns_digits_are_the_embedded_ones():
     made = leaklab.Dataset.from_arrays(images.reshape(-1, 8, 8), labels)
     digits = leaklab.load_dataset("digits")
     assert np.array_equal(made.train_images, digits.train_images)
-    assert np.array_equal(made.test_images, digits.test_images) and np.array_equal(made.test_labels, digits.test_labels)
+    assert (
+        np.array_equal(made.test_images, digits.test_images)
+        and np.array_equal(made.test_labels, digits.test_labels)
+    )
 
 
 def test_a_study_of_arrays_has_a_page(tmp_path):

@@ -14,7 +14,9 @@ DRIVES = [(0.8, 0.05), (1.5, 0.1), (-0.5, 0.3), (20.0, 1.0), (15000.0, 1000.0)]
 
 def table(program, *arguments):
     """A table of the program, as columns."""
-    out = subprocess.run([program, "theory", *map(str, arguments), "--json"], check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [program, "theory", *map(str, arguments), "--json"], check=True, capture_output=True, text=True
+    )
     value = json.loads(out.stdout)
     names = [column["name"] for column in value["columns"]]
     return {name: np.array([row[i] for row in value["rows"]], dtype=float) for i, name in enumerate(names)}
@@ -28,7 +30,9 @@ def test_values_are_bit_identical_to_those_of_the_program(program, model):
         omegas = ["--omega", ",".join(map(str, OMEGAS))]
         assert table(program, "rate", *common)["rate"][0] == theory.rate(mu, d, model)
         assert table(program, "rate", *common)["log_rate"][0] == theory.log_rate(mu, d, model)
-        assert np.array_equal(table(program, "coherence", *common, *omegas)["coherence"], theory.coherence(mu, d, OMEGAS, model))
+        assert np.array_equal(
+            table(program, "coherence", *common, *omegas)["coherence"], theory.coherence(mu, d, OMEGAS, model)
+        )
         spectrum = table(program, "spectrum", *common, *omegas)
         assert np.array_equal(spectrum["spectrum"], theory.power_spectrum(mu, d, OMEGAS, model))
         cross = theory.cross_spectrum(mu, d, OMEGAS, model)
@@ -46,11 +50,16 @@ def test_reference_values():
         0.0912018530403382027391017681474 + 1.18895685582992387575059922409e-3j, rel=1e-12
     )
     assert theory.rate(1.5, 0.1, model="if") == 1.5
-    assert theory.coherence(1.5, 0.1, 0.01, model="if") == pytest.approx(0.999996098774079546380013698867, rel=1e-12)
+    assert theory.coherence(1.5, 0.1, 0.01, model="if") == pytest.approx(
+        0.999996098774079546380013698867, rel=1e-12
+    )
 
 
 def test_arrays_broadcast_and_numbers_stay_numbers():
-    assert type(theory.coherence(1.5, 0.1, 2.0)) is float and type(theory.cross_spectrum(1.5, 0.1, 2.0)) is complex
+    assert (
+        type(theory.coherence(1.5, 0.1, 2.0)) is float
+        and type(theory.cross_spectrum(1.5, 0.1, 2.0)) is complex
+    )
     mu = np.array([[0.8], [1.5]])
     omega = np.linspace(0.1, 50, 200)
     grid = theory.coherence(mu, 0.1, omega)
@@ -65,7 +74,9 @@ def test_arrays_broadcast_and_numbers_stay_numbers():
 
 
 def test_background_and_refractory_time():
-    assert theory.coherence(1.5, 0.05, 1.0, d_bg=0.05) == pytest.approx(0.5 * theory.coherence(1.5, 0.1, 1.0), rel=1e-12)
+    assert theory.coherence(1.5, 0.05, 1.0, d_bg=0.05) == pytest.approx(
+        0.5 * theory.coherence(1.5, 0.1, 1.0), rel=1e-12
+    )
     assert 1 / theory.rate(1.5, 0.1, tau_r=0.2) == pytest.approx(1 / theory.rate(1.5, 0.1) + 0.2, rel=1e-12)
 
 
@@ -79,7 +90,10 @@ def test_background_and_refractory_time():
         (lambda: theory.coherence(1.0, 0.1, [1.0, -2.0]), "omega"),
         (lambda: theory.coherence([1.0, 2.0], 0.1, [1.0, 2.0, 3.0]), "broadcast"),
         (lambda: theory.rate(1.0, 0.1, tau_r=-1.0), "tau_r"),
-        (lambda: theory.rate(1e300, 0.1), r"mu = 1e300 cannot be used: it must be a number from -1e12 to 1e12"),
+        (
+            lambda: theory.rate(1e300, 0.1),
+            r"mu = 1e300 cannot be used: it must be a number from -1e12 to 1e12",
+        ),
         (lambda: theory.coherence(0.5, 0.1, 1e300), "it must be a number from 0 to 1e12"),
         (lambda: theory.log_rate(-1, 1e-6, "qif"), "at mu = -1.0, d = 1e-6 the rate of the neuron cannot be"),
         (lambda: theory.coherence(0.5, 0.001, 1e9, "eif"), "omega = 1000000000.0 the response of the neuron"),

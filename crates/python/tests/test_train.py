@@ -25,7 +25,10 @@ def test_events_and_summary(tmp_path):
     names = [event["event"] for event in events]
     assert names[0] == "started" and names.count("epoch") == 2
     assert names.count("batch") == 2 * events[0]["batches"]
-    assert [event for event in events if event["event"] == "epoch"][-1]["test_accuracy"] == result["last"]["test_accuracy"]
+    assert (
+        [event for event in events if event["event"] == "epoch"][-1]["test_accuracy"]
+        == result["last"]["test_accuracy"]
+    )
 
 
 def test_a_dict_and_the_program_train_the_same_bits(tmp_path, program, run):
@@ -38,7 +41,9 @@ def test_a_dict_and_the_program_train_the_same_bits(tmp_path, program, run):
 
 def test_stopped_and_resumed_gives_the_same_bits(tmp_path, run):
     out = tmp_path / "run"
-    stopped = leaklab.train(SMALL, out, callback=lambda event: not (event["event"] == "batch" and event["batch"] == 2))
+    stopped = leaklab.train(
+        SMALL, out, callback=lambda event: not (event["event"] == "batch" and event["batch"] == 2)
+    )
     assert stopped["outcome"] == "interrupted" and stopped["epochs"] == 0
     assert leaklab.resume(out)["outcome"] == "finished"
     assert weights(out) == weights(run)
@@ -60,7 +65,9 @@ def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
     )
     for extra in (script, script.split(", callback")[0] + ")\n"):
         out = tmp_path / str(len(extra))
-        process = subprocess.Popen([sys.executable, "-c", extra, out], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", extra, out], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         deadline = time.time() + 60
         while not (out / "checkpoint.safetensors").exists() and time.time() < deadline:
             time.sleep(0.05)
@@ -174,13 +181,19 @@ def test_analyses_are_columns(run):
         (lambda run: leaklab.advise(run, "gaussian/pixel", synops_budget=-1), "synops_budget is -1"),
         (lambda run: leaklab.train({"dataset": np.zeros((3, 4)), "tau": 30}), "dataset is of type ndarray"),
         (lambda run: leaklab.train({1: 2}), "the name of a setting must be a string, and 1 is not"),
-        (lambda run: leaklab.train(SMALL | {"seed": 2**70}), r"seed is 1180591620717411303424; .* to 2\^63-1"),
+        (
+            lambda run: leaklab.train(SMALL | {"seed": 2**70}),
+            r"seed is 1180591620717411303424; .* to 2\^63-1",
+        ),
         (lambda run: leaklab.train(SMALL, "new", callback=3), "callback is of type int"),
         (lambda run: leaklab.train(SMALL, "new", threads=-1), "threads is -1; a whole number from 1 to 1024"),
         (lambda run: leaklab.evaluate(run, limit=-1), "limit is -1; a whole number of 1 or more"),
         (lambda run: leaklab.evaluate(run, limit=0), "limit is 0; a whole number of 1 or more"),
         (lambda run: leaklab.evaluate(run, noise="gaussian", severity=-1), "severity is -1; .* from 0 to 8"),
-        (lambda run: leaklab.evaluate(run, noise="gaussian/pixel", scenario="channel", severity=1), "contradict"),
+        (
+            lambda run: leaklab.evaluate(run, noise="gaussian/pixel", scenario="channel", severity=1),
+            "contradict",
+        ),
         (lambda run: leaklab.evaluate(run, np.zeros((2, 1, 4, 4)), [0, 1]), "for images of 1x8x8, and these"),
         (lambda run: leaklab.evaluate(run, np.zeros((0, 1, 8, 8)), []), "x has no samples"),
         (lambda run: leaklab.evaluate(run, "digits", [0]), "x cannot be read as an array of numbers"),
@@ -195,6 +208,10 @@ def test_refusals_are_sentences(call, words, run, tmp_path, monkeypatch):
 
 
 def test_numpy_values_are_settings(tmp_path):
-    config = SMALL | {"tau": np.float64("inf"), "epochs": np.int64(1), "schedule": {"after": np.array([1]), "times": 0.5}}
+    config = SMALL | {
+        "tau": np.float64("inf"),
+        "epochs": np.int64(1),
+        "schedule": {"after": np.array([1]), "times": 0.5},
+    }
     assert leaklab.train(config, tmp_path / "run")["epochs"] == 1
     assert leaklab.Network.load(tmp_path / "run").tau == float("inf")

@@ -1,4 +1,5 @@
-"""Uses every function of the package, for type checkers (mypy --strict, pyright) and for a test that runs it."""
+"""Uses every function of the package, for type checkers (mypy --strict, pyright) and for a test that runs \
+it."""
 
 import pathlib
 import sys
@@ -32,7 +33,9 @@ def main(work: pathlib.Path) -> None:
     }
     start = leaklab.Network(settings["network"], tau=20.0, seed=3)
     run = work / "run"
-    result: dict[str, Any] = leaklab.train(settings, run, initial=start, exist_ok=True, callback=lambda event: None)
+    result: dict[str, Any] = leaklab.train(
+        settings, run, initial=start, exist_ok=True, callback=lambda event: None
+    )
     leaklab.train(settings, run, initial=start, exist_ok=True)
     leaklab.resume(run)
 
@@ -40,7 +43,9 @@ def main(work: pathlib.Path) -> None:
     noise: Noise = "background"
     scenario: Scenario = "channel"
     clean = leaklab.evaluate(net, data, time_steps=20)
-    noisy = leaklab.evaluate(run, data.test_images, data.test_labels, noise=noise, scenario=scenario, level=0.1)
+    noisy = leaklab.evaluate(
+        run, data.test_images, data.test_labels, noise=noise, scenario=scenario, level=0.1
+    )
     assert noisy["images"] == clean["images"] == len(data.test_labels), result
 
     x = leaklab.encode(data.test_images, 20, 1, samples=data.test_samples)

@@ -22,8 +22,8 @@ const VEGA: [&str; 3] = [
 ];
 const LICENCES: &str = include_str!("../assets/vendor/LICENCES.txt");
 const MARK: &str = "<svg viewBox=\"0 0 32 32\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2.4\" \
-    stroke-linecap=\"round\" stroke-linejoin=\"round\" aria-hidden=\"true\"><path d=\"M2 26c4 0 6-2 8-9 1 5 3 7 6 8 \
-    3-2 4-8 5-20v21c2-6 3-6 4-6 1 4 2 6 5 6\"/></svg>";
+    stroke-linecap=\"round\" stroke-linejoin=\"round\" aria-hidden=\"true\"><path d=\"M2 26c4 0 6-2 8-9 1 5 \
+    3 7 6 8 3-2 4-8 5-20v21c2-6 3-6 4-6 1 4 2 6 5 6\"/></svg>";
 
 /// A whole page.
 #[derive(Debug, Clone, Default)]

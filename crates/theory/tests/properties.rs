@@ -33,7 +33,8 @@ proptest! {
     fn if_coherence_is_between_zero_and_one(
         log_mu in -3.0f64..4.0, log_d in -5.0f64..4.0, log_omega in -8.0f64..8.0, tau_r in 0.0f64..2.0
     ) {
-        let drive = Drive::new(10f64.powf(log_mu), 10f64.powf(log_d)).unwrap().with_refractory(tau_r).unwrap();
+        let drive =
+            Drive::new(10f64.powf(log_mu), 10f64.powf(log_d)).unwrap().with_refractory(tau_r).unwrap();
         let response = Integrator::new(drive).unwrap().response(10f64.powf(log_omega)).unwrap();
         assert_sane(response, &format!("{drive:?} omega 1e{log_omega}"));
     }
@@ -63,7 +64,10 @@ proptest! {
                 [(neuron.rate(), neuron.response(omega)), (integrator.rate(), integrator.response(omega))]
             {
                 let response = response.unwrap();
-                prop_assert!((response.spectrum / rate - 1.0).abs() < 1e-9 + small * small, "S_xx at {omega}");
+                prop_assert!(
+                    (response.spectrum / rate - 1.0).abs() < 1e-9 + small * small,
+                    "S_xx at {omega}"
+                );
                 let ratio = response.coherence * omega / (2.0 * rate);
                 prop_assert!((ratio - 1.0).abs() < small, "C at {omega}: {ratio}, {small}");
             }
@@ -83,7 +87,10 @@ proptest! {
         for small in [1e-3, 1e-5, 1e-7, 1e-9, 1e-12] {
             let near = neuron.response(small * scale).unwrap();
             let bound = 1e3 * small * small + 1e-10;
-            prop_assert!((near.coherence / still.coherence - 1.0).abs() < bound, "{small}: {near:?} {still:?}");
+            prop_assert!(
+                (near.coherence / still.coherence - 1.0).abs() < bound,
+                "{small}: {near:?} {still:?}"
+            );
             prop_assert!((near.spectrum / still.spectrum - 1.0).abs() < bound, "{small}: {near:?} {still:?}");
         }
     }
@@ -92,7 +99,12 @@ proptest! {
     #[test]
     fn lif_becomes_if(current in 0.8f64..3.0, log_noise in -1.5f64..0.0, frequency in 0.05f64..3.0) {
         let membrane = |resistance| Membrane {
-            resistance, capacitance: 1.0, current, current_noise: 10f64.powf(log_noise), background_noise: 0.0, gap: 1.0,
+            resistance,
+            capacitance: 1.0,
+            current,
+            current_noise: 10f64.powf(log_noise),
+            background_noise: 0.0,
+            gap: 1.0,
         };
         let (drive, scale) = membrane(1.0).perfect().unwrap();
         let limit = Integrator::new(drive).unwrap();

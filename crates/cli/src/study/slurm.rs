@@ -23,7 +23,11 @@ pub struct Flags {
     #[arg(long, group = "submission", conflicts_with_all = ["dry_run", "watch", "compare", "status", "run"])]
     pub slurm: bool,
     /// Write the scripts that --slurm would submit, and exit.
-    #[arg(long, group = "submission", conflicts_with_all = ["slurm", "dry_run", "watch", "compare", "status", "run"])]
+    #[arg(
+        long,
+        group = "submission",
+        conflicts_with_all = ["slurm", "dry_run", "watch", "compare", "status", "run"]
+    )]
     pub slurm_script: bool,
     /// Slurm partition.
     #[arg(long, value_name = "P", value_parser = line, requires = "submission")]
@@ -39,7 +43,13 @@ pub struct Flags {
     #[arg(long, value_name = "N", value_parser = crate::flags::threads, requires = "submission")]
     at_a_time: Option<usize>,
     /// Further options of sbatch, such as "--account=lab --qos=long".
-    #[arg(long, value_name = "OPTIONS", value_parser = line, allow_hyphen_values = true, requires = "submission")]
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        value_parser = line,
+        allow_hyphen_values = true,
+        requires = "submission"
+    )]
     extra: Option<String>,
 }
 

@@ -65,8 +65,8 @@ impl Question {
         let steps = settings.steps(&self.neuron);
         if steps.is_nan() || steps > MOST_STEPS {
             return Err(usage(format!(
-                "the simulation would take {steps:.1e} steps, and at most {MOST_STEPS:.0e} are reasonable; give \
-                 lower frequencies, less noise or fewer --segments, or omit --simulate"
+                "the simulation would take {steps:.1e} steps, and at most {MOST_STEPS:.0e} are reasonable; \
+                 give lower frequencies, less noise or fewer --segments, or omit --simulate"
             )));
         }
         Ok(Some(simulate(&self.neuron, omegas, &settings).map_err(usage)?))

@@ -42,7 +42,11 @@ pub struct NeuronArguments {
     )]
     d: Option<f64>,
     /// Noise intensity of the stimulus, instead of --d
-    #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number, conflicts_with = "physical")]
+    #[arg(
+        long,
+        allow_negative_numbers = true, value_parser = crate::flags::number,
+        conflicts_with = "physical"
+    )]
     d_st: Option<f64>,
     /// Noise intensity of the background, in addition to --d-st
     #[arg(long, allow_negative_numbers = true, value_parser = crate::flags::number, requires = "d_st")]
@@ -68,7 +72,12 @@ pub struct NeuronArguments {
     #[arg(long)]
     simulate: bool,
     /// Welch segments to simulate
-    #[arg(long, default_value_t = 400, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 400,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=1_000_000)
+    )]
     segments: u32,
     /// Seed of the simulation
     #[arg(long, default_value_t = 1)]

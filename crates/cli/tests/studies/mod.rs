@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A study of four runs that takes a second or two.
-pub const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8C3-2P-24FC-10o\"\ntau = [30, inf]\n\
-    seeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\ntime_steps = 12\n\
-    noise = [\"gaussian/pixel\"]\n";
+pub const SMALL: &str = "name = \"small\"\ndataset = \"digits\"\nnetwork = \"1x8x8-8C3-2P-24FC-10o\"\n\
+    tau = [30, inf]\nseeds = [1, 2]\nepochs = 3\nbatch = 32\ntrain_limit = 160\ntest_limit = 60\n\
+    time_steps = 12\nnoise = [\"gaussian/pixel\"]\n";
 
 /// The program with some arguments.
 pub fn leaklab(arguments: &[&str]) -> Command {

@@ -218,8 +218,13 @@ impl Full {
                 let current = &mut current[chunk * len..][..len];
                 match *source {
                     FullSource::Spikes(lists, scale) => by_vectors!(self.vectors, N => {
-                        let kernel =
-                            FullForward::<N> { rows, list: &lists.rows, offsets: &lists.offsets, current, scale };
+                        let kernel = FullForward::<N> {
+                            rows,
+                            list: &lists.rows,
+                            offsets: &lists.offsets,
+                            current,
+                            scale,
+                        };
                         dispatch(isa, kernel);
                     }),
                     FullSource::Real(values, steps) => self.real_currents(chunk, values, steps, current),

@@ -180,10 +180,10 @@ fn touching(mean: f64, seeds: (f64, f64), alone: f64, both: f64, image_freedom: 
     together.max(of(alone + both, image_freedom))
 }
 
-/// The level `p` with `t(a)^2 V(a) + t(b)^2 V(b) = mean^2`, where `t` are Student's quantiles for `p` with the
-/// degrees of freedom of two variances. `mean^2` is divided between them by an angle, until both quantiles
-/// have the same level: the root of an increasing function, by false position (the Illinois variant, which
-/// halves the value at an end that stays).
+/// The level `p` with `t(a)^2 V(a) + t(b)^2 V(b) = mean^2`, where `t` are Student's quantiles for `p` with
+/// the degrees of freedom of two variances. `mean^2` is divided between them by an angle, until both
+/// quantiles have the same level: the root of an increasing function, by false position (the Illinois
+/// variant, which halves the value at an end that stays).
 fn touching_both(mean: f64, a: (f64, f64), b: (f64, f64)) -> f64 {
     let level = |share: f64, (variance, freedom): (f64, f64)| {
         student_outside(mean * share / variance.sqrt(), freedom).max(f64::MIN_POSITIVE)

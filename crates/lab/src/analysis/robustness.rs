@@ -49,8 +49,9 @@ pub(super) fn tables(analyst: &Analyst, progress: &mut Progress) -> Result<Vec<T
     let mut curves = Rows::new(
         "Accuracy against severity of noise",
         format!(
-            "Accuracy and SSE on {images} test samples, each shown {} with new input spikes, at each severity \
-             of each noise; severity 0 is the clean evaluation. Intervals are Wilson's, 95 %, over samples.",
+            "Accuracy and SSE on {images} test samples, each shown {} with new input spikes, at each \
+             severity of each noise; severity 0 is the clean evaluation. Intervals are Wilson's, 95 %, over \
+             samples.",
             counted(presentations, "time")
         ),
     );

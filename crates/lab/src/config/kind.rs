@@ -128,7 +128,9 @@ impl Kind {
             Kind::NoiseList => json!({ "type": "array", "items": { "type": "string" } }),
             Kind::LevelsByNoise => json!({
                 "type": "object",
-                "additionalProperties": { "type": "array", "items": { "type": "number" }, "minItems": 8, "maxItems": 8 }
+                "additionalProperties": {
+                    "type": "array", "items": { "type": "number" }, "minItems": 8, "maxItems": 8
+                }
             }),
             Kind::Conditions => json!({ "type": "string" }),
         }

@@ -34,7 +34,10 @@ pub fn schema() -> Value {
         "description": properties["condition"]["description"],
         "anyOf": [
             { "type": "string" },
-            { "type": "array", "items": { "type": "object", "additionalProperties": false, "properties": condition } }
+            {
+                "type": "array",
+                "items": { "type": "object", "additionalProperties": false, "properties": condition }
+            }
         ]
     });
     json!({

@@ -293,7 +293,8 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
     for (i, condition) in found.iter().enumerate() {
         if let Some(other) = found[..i].iter().find(|other| folder(&other.name) == folder(&condition.name)) {
             let expected = format!(
-                "conditions '{}' and '{}' need names that differ in their letters and digits, not only in case",
+                "conditions '{}' and '{}' need names that differ in their letters and digits, not only in \
+                 case",
                 other.name, condition.name
             );
             return Err(settings.refuse("condition", expected));

@@ -56,7 +56,10 @@ pub enum ExchangeError {
     #[error("{0}")]
     Unmapped(String),
     /// A model would be written into a run's folder.
-    #[error("{}: this is the folder of a run, which the model would be confused with; choose another", .0.display())]
+    #[error(
+        "{}: this is the folder of a run, which the model would be confused with; choose another",
+        .0.display()
+    )]
     IntoRun(PathBuf),
     /// The best weights of a model are requested.
     #[error("{}: a model has one set of weights, not those of a best epoch; omit --best", .0.display())]

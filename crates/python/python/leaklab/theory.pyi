@@ -14,14 +14,22 @@ def rate(mu: ArrayLike, d: ArrayLike, model: Model = "lif", *, tau_r: float = 0.
 @overload
 def log_rate(mu: float, d: float, model: Model = "lif", *, tau_r: float = 0.0) -> float: ...
 @overload
-def log_rate(mu: ArrayLike, d: ArrayLike, model: Model = "lif", *, tau_r: float = 0.0) -> NDArray[np.float64]: ...
+def log_rate(
+    mu: ArrayLike, d: ArrayLike, model: Model = "lif", *, tau_r: float = 0.0
+) -> NDArray[np.float64]: ...
 @overload
 def coherence(
     mu: float, d: float, omega: float, model: Model = "lif", *, d_bg: float = 0.0, tau_r: float = 0.0
 ) -> float: ...
 @overload
 def coherence(
-    mu: ArrayLike, d: ArrayLike, omega: ArrayLike, model: Model = "lif", *, d_bg: float = 0.0, tau_r: float = 0.0
+    mu: ArrayLike,
+    d: ArrayLike,
+    omega: ArrayLike,
+    model: Model = "lif",
+    *,
+    d_bg: float = 0.0,
+    tau_r: float = 0.0,
 ) -> NDArray[np.float64]: ...
 @overload
 def power_spectrum(
@@ -29,7 +37,13 @@ def power_spectrum(
 ) -> float: ...
 @overload
 def power_spectrum(
-    mu: ArrayLike, d: ArrayLike, omega: ArrayLike, model: Model = "lif", *, d_bg: float = 0.0, tau_r: float = 0.0
+    mu: ArrayLike,
+    d: ArrayLike,
+    omega: ArrayLike,
+    model: Model = "lif",
+    *,
+    d_bg: float = 0.0,
+    tau_r: float = 0.0,
 ) -> NDArray[np.float64]: ...
 @overload
 def cross_spectrum(
@@ -37,5 +51,11 @@ def cross_spectrum(
 ) -> complex: ...
 @overload
 def cross_spectrum(
-    mu: ArrayLike, d: ArrayLike, omega: ArrayLike, model: Model = "lif", *, d_bg: float = 0.0, tau_r: float = 0.0
+    mu: ArrayLike,
+    d: ArrayLike,
+    omega: ArrayLike,
+    model: Model = "lif",
+    *,
+    d_bg: float = 0.0,
+    tau_r: float = 0.0,
 ) -> NDArray[np.complex128]: ...

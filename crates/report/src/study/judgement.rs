@@ -33,9 +33,9 @@ fn rules() -> Html {
          claimed side.</li><li>It <strong>does not hold</strong> if the interval excludes an effect of \
          interest on that side.</li><li>If the interval includes both no effect and an effect of interest, \
          there is <strong>not enough evidence</strong>. Next to this verdict is the number of pairs of runs \
-         that would settle the claim, if more runs can.</li></ul><details class=\"rules\"><summary>The rules in \
-         full</summary><ul><li><strong>Only networks that learned are judged.</strong> A run learned if its \
-         clean accuracy exceeds chance by at least half as much as the best condition's mean does. A \
+         that would settle the claim, if more runs can.</li></ul><details class=\"rules\"><summary>The rules \
+         in full</summary><ul><li><strong>Only networks that learned are judged.</strong> A run learned if \
+         its clean accuracy exceeds chance by at least half as much as the best condition's mean does. A \
          condition in which a run did not learn is shown in grey, and excluded from claims 1 to 6, from the \
          trade-off and from the answer. It counts in claim 7.</li><li><strong>Robustness</strong> is the \
          mean accuracy over severities 1 to 8, in percentage points. It is not divided by the clean \
@@ -48,11 +48,11 @@ fn rules() -> Html {
          over all noises.</li><li><strong>“The more leak, the more …”</strong> is stated only if every step \
          from one τ to the next agrees in sign and the claim holds for the extremes. Otherwise the sentence \
          names the pair of τ that it refers to.</li><li><strong>Not steady.</strong> A claim about more leak \
-         also does not hold if, between two neighbouring τ, the whole interval lies on the other side by more \
-         than an effect of interest. The row then still shows the pair with most and least leak, and the \
-         reason gives the interval that decides.</li><li><strong>Claim 1</strong> states that there is no \
-         effect. It holds if every interval lies within one percentage point of 0, and does not hold if one \
-         lies wholly outside.</li></ul></details>",
+         also does not hold if, between two neighbouring τ, the whole interval lies on the other side by \
+         more than an effect of interest. The row then still shows the pair with most and least leak, and \
+         the reason gives the interval that decides.</li><li><strong>Claim 1</strong> states that there is \
+         no effect. It holds if every interval lies within one percentage point of 0, and does not hold if \
+         one lies wholly outside.</li></ul></details>",
     )
 }
 

@@ -26,8 +26,8 @@ pub fn write(study: &Synthetic, made: &Made, seed: u64, run: &RunFolder) {
         .tau
         .map_or_else(|| "30.0".to_owned(), |tau| if tau.leaks() { format!("{tau}.0") } else { "inf".into() });
     let settings = format!(
-        "condition = {name}\ndataset = \"digits\"\ntau = {tau}\nseed = {seed}\nepochs = {EPOCHS}\nv_th = 1.0\n\
-         time_steps = {STEPS}\n{}\n",
+        "condition = {name}\ndataset = \"digits\"\ntau = {tau}\nseed = {seed}\nepochs = {EPOCHS}\n\
+         v_th = 1.0\ntime_steps = {STEPS}\n{}\n",
         study.input()
     );
     manifest::write(&run.run_toml(), &settings).unwrap();

@@ -326,8 +326,8 @@ fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
     ];
     let [_, fit, gap, equal] = &mut rows[..] else { return rows };
     if gap.verdict == Verdict::Holds && fit.case == Case::Opposite {
-        gap.reason += " But training SSE is higher with leak: a network that fits less well has a smaller gap \
-                       in any case, so this is not better generalisation.";
+        gap.reason += " But training SSE is higher with leak: a network that fits less well has a smaller \
+                       gap in any case, so this is not better generalisation.";
     }
     if equal.ours.is_none() {
         equal.reason = "In no pair of runs do the training SSEs of the last epochs overlap.".into();

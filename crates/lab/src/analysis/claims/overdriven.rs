@@ -21,9 +21,9 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let note = |condition: &str| {
         let (layer, ratio) = overdriven(comparison, condition)?;
         Some(format!(
-            "Condition {condition}: weights have outgrown the threshold. In {layer}, a neuron's weighted input in \
-             one step is {ratio:.0} times the threshold, so neurons fire whenever their potential is positive. \
-             Another learning rate or weight decay may give other verdicts."
+            "Condition {condition}: weights have outgrown the threshold. In {layer}, a neuron's weighted \
+             input in one step is {ratio:.0} times the threshold, so neurons fire whenever their potential \
+             is positive. Another learning rate or weight decay may give other verdicts."
         ))
     };
     conditions.filter_map(|group| note(&group.row.condition)).collect()

@@ -55,8 +55,8 @@ pub const TABLES: [&str; 11] = [
 pub enum MechanismError {
     /// No network without leak to compare with has learned.
     #[error(
-        "no finished runs of a condition without leak (tau = inf) have learned, so there is nothing to compare \
-         leak with"
+        "no finished runs of a condition without leak (tau = inf) have learned, so there is nothing to \
+         compare leak with"
     )]
     NoBaseline,
     /// No network with leak to compare has learned.

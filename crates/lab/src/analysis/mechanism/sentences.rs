@@ -326,9 +326,9 @@ pub fn explanation(claims: &[ClaimRow]) -> Option<WhyRow> {
     };
     let sentence = format!(
         "The paper explains robustness by low-pass filtering in the neurons. If so, leak in \
-         the hidden layers adds accuracy while the network runs (W1), and this gain vanishes as noise becomes \
-         slow, more than in a control without leak (W4). Here, W1 {first}, and W4 {}: {conclusion} for these networks and \
-         images.",
+         the hidden layers adds accuracy while the network runs (W1), and this gain vanishes as noise \
+         becomes slow, more than in a control without leak (W4). Here, W1 {first}, and W4 {}: {conclusion} \
+         for these networks and images.",
         words(slow)
     );
     Some(WhyRow { topic: Topic::Explanation, noise: None, tau: None, sentence })

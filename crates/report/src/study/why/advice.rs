@@ -29,8 +29,10 @@ fn row(row: &AdviceRow) -> Html {
     Html::fill(
         "<tr><th scope=\"row\">{}</th><td data-label=\"Trained with\">{}</td>\
          <td data-label=\"Hidden layers run with\">{}</td><td data-label=\"Read with\">{}</td>\
-         <td class=\"number\" data-label=\"Accuracy\"><span>{}&nbsp;% <span class=\"range\">{}</span></span></td>\
-         <td class=\"number\" data-label=\"Gain, points\"><span>{} <span class=\"range\">{}</span></span></td>\
+         <td class=\"number\" data-label=\"Accuracy\">\
+         <span>{}&nbsp;% <span class=\"range\">{}</span></span></td>\
+         <td class=\"number\" data-label=\"Gain, points\">\
+         <span>{} <span class=\"range\">{}</span></span></td>\
          <td class=\"number\" data-label=\"Synaptic operations\">× {}</td></tr>\n",
         &[
             &chart::capital(&row.stimulus.words()),
