@@ -1,5 +1,4 @@
-"""The user's own arrays: training, evaluation, analyses and studies, bit-identical to those of the \
-program."""
+"""The user's own arrays: training, evaluation, analyses and studies, with the same bits as the program."""
 
 import ast
 import inspect

@@ -1,5 +1,4 @@
-"""Uses every function of the package, for type checkers (mypy --strict, pyright) and for a test that runs \
-it."""
+"""Uses every function of the package: for type checkers (mypy --strict, pyright), and a test runs it."""
 
 import pathlib
 import sys
