@@ -304,6 +304,15 @@ fn claim_7_is_judged_from_probes_by_gradient() {
         found,
         [("straight-through gradient", Verdict::Holds), ("exact gradient", Verdict::DoesNotHold)]
     );
+    // One of four fails: more runs with a small tau would settle it, at the same share of failures.
+    let mut one_failure = with_probes(false);
+    let exact = one_failure.len() - 4;
+    let failed = one_failure[exact].config.clone();
+    one_failure[exact] = record(failed, &Numbers { accuracy: 0.12, ..Numbers::plain(0.3) }, IMAGES);
+    let undecided = self::claims(&one_failure);
+    let row = of(&undecided, ClaimId::Divergence)[1];
+    assert_eq!((row.verdict, row.seeds), (Verdict::NotEnoughEvidence, 4));
+    assert!(row.seeds_needed.is_some_and(|runs| (5..=40).contains(&runs)), "{row:?}");
     // Probes do not count in any other claim, however robust they are.
     for row in claims.iter().filter(|row| row.claim != ClaimId::Divergence) {
         assert!(!row.quantity.contains("probe"), "{row:?}");

@@ -153,14 +153,23 @@ fn part(row: &ClaimRow) -> Html {
     )
 }
 
-/// How many pairs of runs would settle an undecided claim.
+/// How many runs would settle an undecided claim.
 fn needed(row: &ClaimRow) -> Html {
     match (row.verdict, row.seeds_needed) {
+        (Verdict::NotEnoughEvidence, Some(n)) if row.claim == ClaimId::Divergence => Html::fill(
+            "<span class=\"needed\">about {} runs with a small τ would settle it, if the same share of \
+             them fails</span>",
+            &[&(n as usize)],
+        ),
         (Verdict::NotEnoughEvidence, Some(n)) => Html::fill(
             "<span class=\"needed\">about {} pairs of runs would settle it (power 80&nbsp;%)</span>",
             &[&(n as usize)],
         ),
-        (Verdict::NotEnoughEvidence, None) if row.case == Case::Undecided && row.unit == Unit::Fraction => {
+        (Verdict::NotEnoughEvidence, None)
+            if row.case == Case::Undecided
+                && row.unit == Unit::Fraction
+                && row.claim != ClaimId::Divergence =>
+        {
             Html::markup(
                 "<span class=\"needed\">more runs alone would not settle it; use more test images</span>",
             )

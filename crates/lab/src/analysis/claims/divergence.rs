@@ -9,7 +9,7 @@ use super::{ABOVE, Side, blank};
 use crate::config::InitialScale;
 use leaklab_engine::Gradient;
 use leaklab_record::tables::ClaimRow;
-use leaklab_record::{ClaimId, Role, Unit};
+use leaklab_record::{Case, ClaimId, Role, Unit};
 
 /// A tau below this share of the time steps is small: the paper reports that training diverges below tau = 30
 /// at 100 time steps.
@@ -63,6 +63,30 @@ pub(super) fn judge(comparison: &Comparison) -> Vec<ClaimRow> {
         .collect()
 }
 
+/// The difference of two fractions, each given as (successes, trials), with Newcombe's interval, which follows
+/// from their Wilson intervals.
+fn difference(first: (f64, u64), second: (f64, u64)) -> Option<Estimate> {
+    let (p, q) = wilson(first.0, first.1).zip(wilson(second.0, second.1))?;
+    let mean = p.mean - q.mean;
+    Some(Estimate {
+        mean,
+        low: mean - ((p.mean - p.low).powi(2) + (q.high - q.mean).powi(2)).sqrt(),
+        high: mean + ((p.high - p.mean).powi(2) + (q.mean - q.low).powi(2)).sqrt(),
+    })
+}
+
+/// The number of runs with a small tau that would settle the claim if the share of failing runs stayed as it
+/// is; `None` if 1000 would not.
+fn runs_needed(side: &Side, (failed, small): (u64, u64), (other_failed, other): (u64, u64)) -> Option<u64> {
+    const MOST: u64 = 1000;
+    let share = failed as f64 / small as f64;
+    let settled = |runs: u64| {
+        let interval = difference((share * runs as f64, runs), (other_failed as f64, other));
+        side.case(interval) != Case::Undecided
+    };
+    (small + 1..=MOST).find(|&runs| settled(runs))
+}
+
 fn row(
     comparison: &Comparison,
     mode: Option<Gradient>,
@@ -74,13 +98,7 @@ fn row(
         alike && !leaks_strongly(group) && group.row.role != Role::Probe
     });
     let (other, other_failed) = count(others);
-    // Newcombe's interval of a difference of two fractions, from their Wilson intervals.
-    let share = |failed: u64, runs: u64| wilson(failed as f64, runs);
-    let difference = share(failed, small).zip(share(other_failed, other)).map(|(p, q)| Estimate {
-        mean: p.mean - q.mean,
-        low: p.mean - q.mean - ((p.mean - p.low).powi(2) + (q.high - q.mean).powi(2)).sqrt(),
-        high: p.mean - q.mean + ((p.high - p.mean).powi(2) + (q.mean - q.low).powi(2)).sqrt(),
-    });
+    let difference = difference((failed as f64, small), (other_failed as f64, other));
     let side =
         Side { reference: 0.0, sign: ABOVE, smallest: FAILURE_MARGIN, words: "half of the runs".into() };
     let known = small >= MINIMUM_PAIRS as u64 && other > 0;
@@ -113,6 +131,9 @@ fn row(
     row.quantity =
         format!("difference of the share of runs that did not learn, tau below {limit} minus others");
     row.seeds = small;
+    if known && case == Case::Undecided {
+        row.seeds_needed = runs_needed(&side, (failed, small), (other_failed, other));
+    }
     row.rule = format!(
         "A run did not learn if its clean accuracy exceeds chance by less than half of what the best \
          condition's mean does. Share of such runs with tau below {SMALL_SHARE} of the time steps minus that \
