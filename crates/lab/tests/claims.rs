@@ -4,7 +4,11 @@
 mod synthetic;
 
 use leaklab_lab::analysis::compare::{CompareError, RunRecord, compare};
-use leaklab_record::tables::{AnswerCase, AnswerRow, ClaimRow, ConditionRow, ContrastRow, TradeoffRow};
+use leaklab_record::health::{self, Notice, Trouble};
+use leaklab_record::metrics::LayerEpoch;
+use leaklab_record::tables::{
+    AnswerCase, AnswerRow, ClaimRow, ConditionRow, ContrastRow, RunRow, TradeoffRow,
+};
 use leaklab_record::{Case, ClaimId, PAPER_NOISES, Quantity, Role, Verdict};
 use synthetic::{IMAGES, Numbers, answer, config, falling, gaining, record, rows, study, wobble};
 
@@ -272,10 +276,61 @@ fn no_cause_is_named_for_chance() {
         (-0.05, 0.0, 0.1, "Less than half of it is present in shuffled"),
         (-0.05, -0.04, 0.1, "Most of it is also present in shuffled"),
         (-0.05, -0.02, 5.0, "not known well enough"),
+        (-0.05, -0.03, 5.0, "not known well enough"),
     ] {
         let note = note(defined, shuffled, spread);
         assert!(note.contains(words), "{words}: {note}");
     }
+}
+
+/// Accuracy alone does not show that a run learned.
+#[test]
+fn a_run_that_diverged_or_has_a_constant_output_did_not_learn() {
+    let learned = |runs: &[RunRecord]| -> Vec<(Option<bool>, String)> {
+        let rows = rows::<RunRow>(&compare(runs, None).unwrap());
+        rows.into_iter().filter(|row| row.learned == Some(false)).map(|row| (row.learned, row.reason)).collect()
+    };
+    let all = gaining(0.02, 0.01);
+    assert_eq!(learned(&all), []);
+    // It stopped with a number that is not finite, before its last epoch.
+    let mut stopped = all.clone();
+    let epochs = stopped[0].config.epochs;
+    stopped[0].epochs.pop();
+    let not_finite = |run: &mut RunRecord, kind| {
+        let message = "the loss is not a finite number any more".to_owned();
+        let notice = Notice {
+            format: health::FORMAT,
+            epoch: epochs as u64,
+            kind,
+            layers: Vec::new(),
+            message,
+            advice: String::new(),
+        };
+        run.notices.push(notice);
+    };
+    assert_eq!(learned(&stopped), [], "a run that was only trained for fewer epochs");
+    not_finite(&mut stopped[0], Trouble::NonFinite);
+    let found = learned(&stopped);
+    assert!(matches!(&found[..], [(_, reason)] if reason.contains("not a finite number")), "{found:?}");
+    // It diverged for a while and recovered.
+    let mut recovered = all.clone();
+    not_finite(&mut recovered[0], Trouble::Diverged);
+    assert_eq!(learned(&recovered), []);
+    // Its last hidden layer is silent; the output layer has no spikes in any run.
+    let layer = |name: &str, spike_rate| LayerEpoch {
+        name: name.to_owned(),
+        kind: leaklab_engine::LayerKind::Full,
+        spike_rate,
+        synops: None,
+        weighted_input_norm: None,
+    };
+    let mut silent = all;
+    for (run, rate) in [(0, 0.0), (1, 1e-6)] {
+        let layers = vec![layer("fc1", Some(0.1)), layer("fc2", Some(rate)), layer("fc3", None)];
+        silent[run].epochs.last_mut().unwrap().layers = layers;
+    }
+    let found = learned(&silent);
+    assert!(matches!(&found[..], [(_, reason)] if reason.contains("fc2 never fires")), "{found:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub use side::Side;
 use super::compare::Comparison;
 use super::contrast::{Contrast, MINIMUM_PAIRS, holm};
 use super::published;
+use super::statistics::Estimate;
 use super::stimulus::SPECTRUM_SEVERITY;
 use leaklab_record::tables::{AnswerRow, ClaimRow, ConditionRow};
 use leaklab_record::{
@@ -470,22 +471,26 @@ fn reading_note(comparison: &Comparison) -> Option<String> {
         Some((contrast.mean, contrast.interval()?))
     };
     let [defined, settled, shuffled] = Reading::ALL.map(of);
-    let ((defined, interval), (settled, _), (shuffled, surrogate)) = (defined?, settled?, shuffled?);
+    let ((defined, interval), (settled, later), (shuffled, surrogate)) = (defined?, settled?, shuffled?);
     let share = Quantity::ZeroFrequencyShare(Stimulus::Clean);
     let share = comparison.contrast(&share, a, b).map_or(String::new(), |contrast| {
         format!(" The share of power at frequency 0 differs by {:+.1} points.", 100.0 * contrast.mean)
     });
-    // The largest shift that shuffled trains may show, in the direction of the effect.
     let towards = |x: f64| x * defined.signum();
-    let most = towards(surrogate.low).max(towards(surrogate.high));
+    // The smallest and the largest value that an interval allows, in the direction of the effect.
+    let range = |of: Estimate| {
+        let ends = [towards(of.low), towards(of.high)];
+        (ends[0].min(ends[1]), ends[0].max(ends[1]))
+    };
+    let half = 0.5 * defined.abs();
     let cause = if interval.low <= 0.0 && interval.high >= 0.0 {
         "That may be chance, so no cause is named."
-    } else if defined * settled < 0.0 {
+    } else if range(later).1 < 0.0 {
         "Its sign depends on the reading, so it does not show filtering."
-    } else if towards(shuffled) >= 0.5 * defined.abs() {
+    } else if range(surrogate).0 >= half {
         "Most of it is also present in shuffled spike trains, which have no temporal structure: it comes \
          from spike counts and weights, not from filtering in time."
-    } else if most < 0.5 * defined.abs() {
+    } else if range(surrogate).1 < half {
         "Less than half of it is present in shuffled spike trains, so most of it comes from the order of \
          spikes in time."
     } else {

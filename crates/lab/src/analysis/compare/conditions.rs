@@ -5,7 +5,7 @@ use super::{CompareError, RunRecord};
 use crate::analysis::statistics::{mean, wilson};
 use crate::config::{Group as KeyGroup, KEYS, RunConfig};
 use leaklab_engine::Tau;
-use leaklab_record::health::Trouble;
+use leaklab_record::health::{Notice, Trouble};
 use leaklab_record::tables::{ConditionRow, RunRow};
 use leaklab_record::{Role, Stimulus};
 use std::cmp::Reverse;
@@ -140,8 +140,8 @@ pub(super) fn differences(config: &RunConfig, reference: &RunConfig) -> Vec<(Str
 }
 
 /// A run learned if its clean accuracy exceeds chance by at least half of what the best condition's mean
-/// does; a condition learned if all its runs did. If not even the best condition is above chance, no run
-/// learned.
+/// does, unless its training did not reach the end or its output is constant; a condition learned if all its
+/// runs did. If not even the best condition is above chance, no run learned.
 fn judge_learning(groups: &mut [Group]) {
     let Some(first) = groups.first().and_then(|group| group.runs.first()) else { return };
     let chance = 1.0 / first.config.network.classes().max(1) as f64;
@@ -153,37 +153,42 @@ fn judge_learning(groups: &mut [Group]) {
     let above_chance = best.is_some_and(|best| {
         wilson(best * images as f64, images).map_or(best > chance, |interval| interval.low > chance)
     });
+    // Why a run did not learn; `None` if it did.
+    let fault = |run: &RunRecord, accuracy: f64, best: f64| {
+        if let Some(reason) = ended_early(run).or_else(|| constant_output(run)) {
+            Some(reason)
+        } else if !above_chance {
+            Some(format!(
+                "not even the best condition's accuracy of {:.1} % is above chance ({:.1} %)",
+                100.0 * best,
+                100.0 * chance
+            ))
+        } else if accuracy - chance < 0.5 * (best - chance) {
+            Some(diverged(run).map_or_else(
+                || {
+                    format!(
+                        "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as the \
+                         best condition's {:.1} %",
+                        100.0 * accuracy,
+                        100.0 * chance,
+                        100.0 * best
+                    )
+                },
+                |notice| notice.message.clone(),
+            ))
+        } else {
+            None
+        }
+    };
     for group in groups {
         for run in &group.runs {
             let accuracy = clean_accuracy(run);
-            let lost = run.notices.iter().rev();
-            let lost = lost.into_iter().find(|n| matches!(n.kind, Trouble::Diverged | Trouble::NonFinite));
             let (learned, reason) = match (accuracy, best) {
                 (Some(accuracy), Some(best)) => {
-                    let far_enough = accuracy - chance >= 0.5 * (best - chance) && above_chance;
-                    let why = lost.map_or_else(
-                        || {
-                            if !above_chance {
-                                return format!(
-                                    "not even the best condition's accuracy of {:.1} % is above chance \
-                                     ({:.1} %)",
-                                    100.0 * best,
-                                    100.0 * chance
-                                );
-                            }
-                            format!(
-                                "its accuracy of {:.1} % is less than half as far above chance ({:.1} %) as \
-                                 the best condition's {:.1} %",
-                                100.0 * accuracy,
-                                100.0 * chance,
-                                100.0 * best
-                            )
-                        },
-                        |notice| notice.message.clone(),
-                    );
-                    (Some(far_enough), if far_enough { String::new() } else { why })
+                    let fault = fault(run, accuracy, best);
+                    (Some(fault.is_none()), fault.unwrap_or_default())
                 }
-                _ => match lost {
+                _ => match diverged(run) {
                     Some(notice) => (Some(false), notice.message.clone()),
                     None => (None, "it was not evaluated".to_owned()),
                 },
@@ -214,4 +219,26 @@ fn judge_learning(groups: &mut [Group]) {
             );
         }
     }
+}
+
+/// The last notice that training has diverged.
+fn diverged(run: &RunRecord) -> Option<&Notice> {
+    run.notices.iter().rev().find(|notice| matches!(notice.kind, Trouble::Diverged | Trouble::NonFinite))
+}
+
+/// The reason, if training diverged before its last epoch. The accuracy of such a run is that of an earlier
+/// epoch.
+fn ended_early(run: &RunRecord) -> Option<String> {
+    let reached = run.epochs.last().map_or(0, |epoch| epoch.epoch);
+    let notice = diverged(run).filter(|_| reached < run.config.epochs as u64)?;
+    Some(format!("epoch {} of {}: {}", notice.epoch, run.config.epochs, notice.message))
+}
+
+/// The reason, if the last hidden layer never fires: every image then has the same output. If one class has
+/// most of the images, such a network can be far above chance.
+fn constant_output(run: &RunRecord) -> Option<String> {
+    let rates = run.epochs.iter().rev().find(|epoch| !epoch.layers.is_empty())?.layers.iter();
+    let last = rates.filter(|layer| layer.spike_rate.is_some()).next_back()?;
+    let silent = last.spike_rate == Some(0.0);
+    silent.then(|| format!("{} never fires, so every image has the same output", last.name))
 }
