@@ -1,5 +1,6 @@
-"""Draws docs/results/where.svg, where the gain of leak comes from in every published study, and
-docs/results/sweep.svg, accuracy and spike rate against tau.
+"""Draws docs/results/where.svg, where the gain of leak comes from in every published study,
+docs/results/overview.svg, the same for one noise, and docs/results/sweep.svg, accuracy and spike rate against
+tau.
 
     python3 tools/results_figure.py [docs/results]
 
@@ -13,7 +14,12 @@ import pathlib
 import re
 import sys
 
-ORDER = ["digits", "fashion-mnist", "svhn-small", "cifar10-small"]
+TITLES = {
+    "digits": "digits",
+    "fashion-mnist": "Fashion-MNIST",
+    "svhn-small": "SVHN",
+    "cifar10-small": "CIFAR-10",
+}
 PARTS = [("readout", "#b45f06"), ("hidden", "#7a4fc9"), ("training", "#2a7f4f"), ("total", "#333333")]
 WORDS = {
     "readout": "leak in the readout",
@@ -38,7 +44,7 @@ def time_steps(folder, name):
 
 def studies(folder):
     found = {path.parent.parent.name: path for path in folder.glob("*/tables/why_split.csv")}
-    for name in ORDER:
+    for name in TITLES:
         if name in found:
             yield name, time_steps(folder, name), list(csv.DictReader(found[name].open()))
 
@@ -60,28 +66,80 @@ def interval(x, y, colour, mean, low, high):
     return "".join(parts)
 
 
-def draw(folder):
+def panels_of(folder):
+    """For each study its name, steps, the taus of its two panels, and their rows under noise."""
     rows_of_panels = []
     for name, steps, rows in studies(folder):
         taus = sorted({row["tau"] for row in rows}, key=float)
         ends = [taus[0], taus[-1]] if len(taus) > 1 else [None, taus[0]]
         panels = [[row for row in rows if row["tau"] == tau and row["stimulus"] != "clean"] for tau in ends]
         rows_of_panels.append((name, steps, ends, panels))
-    width = (WIDTH - LEFT - GAP - RIGHT) / 2
-    body, y = [], 24
-    at = LEFT
+    return rows_of_panels
+
+
+PANEL = (WIDTH - LEFT - GAP - RIGHT) / 2
+
+
+def legend(y):
+    body, at = [], LEFT
     for part, colour in PARTS:
         body.append(f'<circle cx="{at}" cy="{y - 4}" r="4" fill="{colour}"/>'
                     f'<text x="{at + 8}" y="{y}">{WORDS[part]}</text>')
         at += 22 + 6.6 * len(WORDS[part])
-    for name, steps, taus, panels in rows_of_panels:
+    return body
+
+
+def scale(column):
+    """From a gain to its place in a column of panels."""
+    start = LEFT + column * (PANEL + GAP)
+    return start, lambda value: start + (value - LOW) / (HIGH - LOW) * PANEL
+
+
+def ticks(x, top, bottom):
+    body = []
+    for tick in range(LOW, HIGH + 1, TICK):
+        sign = "+" if tick > 0 else "−" if tick < 0 else ""
+        at, colour = f"{x(tick):.1f}", "#ddd" if tick else "#888"
+        body.append(f'<line x1="{at}" x2="{at}" y1="{top}" y2="{bottom}" stroke="{colour}"/>'
+                    f'<text x="{at}" y="{bottom + 13}" text-anchor="middle">{sign}{abs(tick)}</text>')
+    return body
+
+
+def draw_overview(folder, noise="gaussian/pixel"):
+    """A row for each data set, under one noise."""
+    studies, top = panels_of(folder), 60
+    body = legend(24)
+    for column, words in enumerate(["strong leak (τ = 0.3 T)", "moderate leak (τ = T)"]):
+        start, x = scale(column)
+        body.append(f'<text x="{start:.0f}" y="{top - 12}" font-weight="bold">{words} compared with '
+                    'none</text>')
+        line, marks = top + 6, []
+        for name, steps, taus, panels in studies:
+            if column == 0:
+                body.append(f'<text x="{LEFT - 10}" y="{line + 2 * ROW}" text-anchor="end">'
+                            f'{TITLES[name]}</text>')
+            of = {row["part"]: row for row in panels[column] if row["stimulus"].startswith(noise + "/")}
+            if of:
+                assert float(taus[column]) == steps * (0.3, 1)[column], (name, taus)
+                for i, (part, colour) in enumerate(PARTS):
+                    marks.append(interval(x, line + i * ROW, colour, *numbers(of[part])))
+            line += (len(PARTS) + 1.5) * ROW
+        body += ticks(x, top, line - ROW) + marks
+    y = line + 24
+    body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy under '
+                'strong Gaussian noise on pixels, in percentage points, with 95 % intervals</text>')
+    return page(body, y + 12)
+
+
+def draw(folder):
+    body, y = legend(24), 24
+    for name, steps, taus, panels in panels_of(folder):
         y += HEAD
         top = y - 4
         bottom = top
         body.append(f'<text x="8" y="{y - 16}" font-weight="bold">{html.escape(name)}</text>')
         for column, (tau, rows) in enumerate(zip(taus, panels)):
-            start = LEFT + column * (width + GAP)
-            x = lambda value: start + (value - LOW) / (HIGH - LOW) * width  # noqa: E731
+            start, x = scale(column)
             kind = ["strong leak", "moderate leak"][column]
             if not rows:
                 continue
@@ -102,12 +160,7 @@ def draw(folder):
                     marks.append(interval(x, line, colour, *numbers(of[part])))
                     line += ROW
                 line += ROW
-            for tick in range(LOW, HIGH + 1, TICK):
-                sign = "+" if tick > 0 else "−" if tick < 0 else ""
-                at, colour = f"{x(tick):.1f}", "#ddd" if tick else "#888"
-                body.append(f'<line x1="{at}" x2="{at}" y1="{top}" y2="{line}" stroke="{colour}"/>'
-                            f'<text x="{at}" y="{line + 13}" text-anchor="middle">{sign}{abs(tick)}</text>')
-            body += marks
+            body += ticks(x, top, line) + marks
             bottom = max(bottom, line)
         y = bottom + 16
     y += 18
@@ -198,5 +251,6 @@ def page(body, height):
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     (folder / "where.svg").write_text(draw(folder))
+    (folder / "overview.svg").write_text(draw_overview(folder))
     if (folder / SWEEP).is_dir():
         (folder / "sweep.svg").write_text(draw_sweep(folder))

@@ -2,6 +2,7 @@
 
 use leaklab_record::tables::ClaimRow;
 use leaklab_record::{Case, ClaimId, Rows, StudyFolder, Verdict};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,17 +114,21 @@ fn published_pages_follow_from_the_published_records() {
     }
 }
 
+/// The lines of a file of JSON.
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// The records of all epochs of a run, without times.
 fn epochs(run: &Path) -> Vec<serde_json::Value> {
-    let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let epoch = |line: &str| {
-        let mut epoch: serde_json::Value = serde_json::from_str(line).unwrap();
+    let mut epochs = lines(&run.join("metrics.jsonl"));
+    for epoch in &mut epochs {
         for time in ["seconds", "images_per_second"] {
             epoch.as_object_mut().unwrap().remove(time).unwrap();
         }
-        epoch
-    };
-    lines.lines().map(epoch).collect()
+    }
+    epochs
 }
 
 /// `tools/repeat_run.py` does this with any run of any study.
@@ -324,5 +329,32 @@ fn every_interval_of_the_results_is_in_a_table() {
             })
         };
         assert!(measured.iter().any(agrees), "no table has this interval: {line}");
+    }
+}
+
+/// The table of studies names the machine and the minutes that the records contain.
+#[test]
+fn machines_and_minutes_are_those_of_the_records() {
+    let Some(folder) = folder() else { return };
+    let text = fs::read_to_string(folder.join("README.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.ends_with(" minutes |")).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    for row in rows {
+        let name = row.trim_start_matches("| [").split(']').next().unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let study = unpack(&folder.join(name), work.path());
+        let (mut seconds, mut machines) = (0.0, BTreeSet::new());
+        for run in fs::read_dir(study.join("runs")).unwrap().map(|entry| entry.unwrap().path()) {
+            let of = |epoch: &serde_json::Value| epoch["seconds"].as_f64().unwrap();
+            seconds += lines(&run.join("metrics.jsonl")).iter().map(of).sum::<f64>();
+            for machine in lines(&run.join("machines.jsonl")) {
+                machines
+                    .insert(machine["cpu"].as_str().unwrap().split(['(', ' ']).next().unwrap().to_owned());
+            }
+        }
+        let stated = row.trim_end_matches(" |").rsplit("| ").next().unwrap();
+        let minutes = format!("; {:.0} minutes", seconds / 60.0);
+        let agrees = machines.iter().all(|machine| stated.contains(machine)) && stated.ends_with(&minutes);
+        assert!(agrees, "{name}: {stated}, but the records have {machines:?}{minutes}");
     }
 }

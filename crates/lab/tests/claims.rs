@@ -288,7 +288,10 @@ fn no_cause_is_named_for_chance() {
 fn a_run_that_diverged_or_has_a_constant_output_did_not_learn() {
     let learned = |runs: &[RunRecord]| -> Vec<(Option<bool>, String)> {
         let rows = rows::<RunRow>(&compare(runs, None).unwrap());
-        rows.into_iter().filter(|row| row.learned == Some(false)).map(|row| (row.learned, row.reason)).collect()
+        rows.into_iter()
+            .filter(|row| row.learned == Some(false))
+            .map(|row| (row.learned, row.reason))
+            .collect()
     };
     let all = gaining(0.02, 0.01);
     assert_eq!(learned(&all), []);
