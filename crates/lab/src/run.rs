@@ -4,7 +4,9 @@ use crate::config::{Binds, ConfigError, KEYS, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
 use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
 use leaklab_record::noun::slug;
-use leaklab_record::{Checkpoint, Header, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
+use leaklab_record::{
+    Checkpoint, Header, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint, table,
+};
 use std::path::{Path, PathBuf};
 
 /// Seed of the choice of images for `train_limit` and `test_limit`: every run uses the same images.
@@ -181,10 +183,10 @@ impl TrainedRun {
     /// Folder of its tables: the run's `analysis` folder, or a folder within it if the weights are not those
     /// after the last epoch, or if the leak is not that of training. Comparisons read the former only.
     pub fn analysis_folder(&self) -> PathBuf {
-        let mut folder = self.folder.analysis();
-        if self.weights == Weights::Best {
-            folder.push("best");
-        }
+        let mut folder = match self.weights {
+            Weights::Last => self.folder.analysis(),
+            Weights::Best => table::of_best(&self.folder.analysis()),
+        };
         if self.trained_leak.is_some() {
             folder.push(format!("tau-{}", slug(&self.network.leak().to_string())));
         }

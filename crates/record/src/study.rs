@@ -68,6 +68,11 @@ impl StudyFolder {
         self.path.join("report.html")
     }
 
+    /// Exists if the tables of the theory are complete.
+    pub fn theory_complete(&self) -> PathBuf {
+        self.theory().join("complete")
+    }
+
     /// Scripts and logs of a batch system.
     pub fn slurm(&self) -> PathBuf {
         self.path.join("slurm")

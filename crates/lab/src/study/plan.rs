@@ -126,7 +126,7 @@ impl Plan {
             analysis_images: Self::analysis_images_of(base, test_images),
             mechanism_images: if base.mechanism { mechanism::planned_images(&config, images) } else { 0 },
             threads,
-            theory: folder.theory().join("complete").is_file(),
+            theory: folder.theory_complete().is_file(),
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             omitted: omitted(folder, &config)?,
             runs,
