@@ -103,10 +103,7 @@ pub fn training(
     threads: usize,
 ) -> u64 {
     let weights = architecture.parameter_count() as u64;
-    let moments = match optimiser {
-        Optimiser::Sgd { momentum, .. } => u64::from(momentum != 0.0),
-        Optimiser::Adam { .. } => 2,
-    };
+    let moments = optimiser.moments() as u64;
     // Weights, the copy for the kernels, and gradients. A checkpoint is copied three times while it is
     // written.
     let whole = weights.saturating_mul(WEIGHT).saturating_mul(3 + moments + 3 * (1 + moments));
