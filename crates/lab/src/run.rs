@@ -261,13 +261,12 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
     limits.apply(&mut dataset)?;
     let (input, classes) = (config.network.input(), config.network.classes());
     if input != dataset.shape || classes != dataset.classes {
-        let text = |s: leaklab_engine::Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
         return Err(RunError::Fit {
             network: config.network.to_string(),
-            network_shape: text(input),
+            network_shape: input.to_string(),
             network_classes: classes,
             dataset: config.dataset.clone(),
-            data_shape: text(dataset.shape),
+            data_shape: dataset.shape.to_string(),
             data_classes: dataset.classes,
         });
     }

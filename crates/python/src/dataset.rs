@@ -234,9 +234,8 @@ impl Dataset {
     }
 
     fn __repr__(&self) -> String {
-        let Shape { channels, height, width } = self.data.shape;
         let (train, test) = (self.data.train.len(), self.data.test.len());
-        format!("Dataset('{}', {channels}x{height}x{width}, {train} train, {test} test)", self.data.name)
+        format!("Dataset('{}', {}, {train} train, {test} test)", self.data.name, self.data.shape)
     }
 }
 

@@ -322,7 +322,6 @@ fn fits(network: &Engine, shape: Shape, classes: Option<usize>) -> PyResult<()> 
     let text = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
     let (input, outputs) = (network.architecture.input(), network.architecture.classes());
     if input != shape {
-        let (input, shape) = (text(input), text(shape));
         return Err(fault(format!("the network is for images of {input}, and these are {shape}")));
     }
     match classes.filter(|&classes| classes > outputs) {

@@ -118,7 +118,6 @@ pub fn dataset(
     if let Some(test) = &test {
         let other = check(test, TEST)?;
         if other != shape {
-            let [other, shape] = [other, shape].map(|s| format!("{}x{}x{}", s.channels, s.height, s.width));
             return fault(TEST[0], format!("its images are {other}, those of {} are {shape}", TRAIN[0]));
         }
         if test.values.are_bytes() != train.values.are_bytes() {

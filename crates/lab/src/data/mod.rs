@@ -174,9 +174,8 @@ impl Dataset {
 
     /// SHA-256 of the whole content of the data set.
     pub fn digest(&self) -> String {
-        let Shape { channels, height, width } = self.shape;
         let mut hash = Sha256::new();
-        hash.update(format!("{channels}x{height}x{width} {:?}", self.class_names));
+        hash.update(format!("{} {:?}", self.shape, self.class_names));
         hash.update(self.train.digest());
         hash.update(self.test.digest());
         verify::hexadecimal(hash)
