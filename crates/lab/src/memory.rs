@@ -126,19 +126,21 @@ pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u6
 }
 
 /// Bytes that this process may still allocate: the smallest of the machine's free memory, the rest of the
-/// limit of its control groups (of a container or a batch job) and the limit of the shell. `None` if the
-/// system does not report them.
+/// limit of its control groups (of a container or a batch job) and the rest of the shell's limit
+/// (`ulimit -v`). `None` if the system does not report them.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
-    let machine = read("/proc/meminfo").and_then(|text| free_of(&text));
+    let machine = read("/proc/meminfo").and_then(|text| kilobytes_of(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").and_then(|text| left_of(&text, Path::new("/sys/fs/cgroup")));
+    let used = read("/proc/self/status").and_then(|text| kilobytes_of(&text, "VmSize:")).unwrap_or(0);
     let shell = read("/proc/self/limits").and_then(|text| address_space_of(&text));
+    let shell = shell.map(|limit| limit.saturating_sub(used));
     [machine, groups, shell].into_iter().flatten().min()
 }
 
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
-fn free_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// The bytes of a line such as `MemAvailable:   24000 kB` in a Linux system file.
+pub(crate) fn kilobytes_of(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -197,8 +199,9 @@ mod tests {
 
     #[test]
     fn system_files_are_parsed() {
-        assert_eq!(free_of("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
-        assert_eq!(free_of("MemTotal:  100 kB\n"), None);
+        let free = |text: &str| kilobytes_of(text, "MemAvailable:");
+        assert_eq!(free("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
+        assert_eq!(free("MemTotal:  100 kB\n"), None);
         let limits =
             "Max file size   unlimited  unlimited bytes\nMax address space   2147483648  unlimited bytes\n";
         assert_eq!(address_space_of(limits), Some(2 << 30));
