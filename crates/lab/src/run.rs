@@ -128,6 +128,13 @@ pub enum Weights {
     Best,
 }
 
+impl Weights {
+    /// Those of the best epoch, or those after the last.
+    pub fn of(best: bool) -> Self {
+        if best { Weights::Best } else { Weights::Last }
+    }
+}
+
 /// A run with its weights.
 #[derive(Debug, Clone)]
 pub struct TrainedRun {

@@ -49,10 +49,7 @@ pub fn train<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (settings, data) = settings(config)?;
     let mut config = RunConfig::resolve(settings).map_err(fault)?;
-    let plain = |c: char| if ['/', '\\', ':'].contains(&c) { '-' } else { c };
-    let name =
-        || format!("runs/{}_{}", config.dataset.chars().map(plain).collect::<String>(), config.folder_name());
-    let out: PathBuf = out.unwrap_or_else(|| name().into());
+    let out = out.unwrap_or_else(|| config.default_folder());
     let mut options = options(threads, checkpoint_minutes, stop_on_divergence)?;
     if let Some(initial) = initial.map(|initial| initial.get().engine()) {
         if initial.architecture != config.network {
