@@ -28,6 +28,7 @@ pub mod matlab;
 pub mod nmnist;
 pub mod normalise;
 pub mod npy;
+pub mod npz;
 pub mod present;
 pub mod sheet;
 pub mod subset;

@@ -2,7 +2,7 @@
 
 use super::binning::Binning;
 use super::{
-    DataError, Dataset, Split, arrays, cifar10, digits, digits_events, event_file, idx, image_folder, nmnist,
+    DataError, Dataset, Split, cifar10, digits, digits_events, event_file, idx, image_folder, nmnist, npz,
     svhn,
 };
 use leaklab_engine::Shape;
@@ -333,7 +333,7 @@ pub const DATASETS: &[Info] = &[
         source: Source::Own,
         content: ["", ""],
         defaults: "digits",
-        load: Loader::Images(arrays::load),
+        load: Loader::Images(npz::load),
     },
     Info {
         name: "digits-events",
