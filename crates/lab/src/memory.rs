@@ -132,9 +132,8 @@ pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| kilobytes_of(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").and_then(|text| left_of(&text, Path::new("/sys/fs/cgroup")));
-    let used = read("/proc/self/status").and_then(|text| kilobytes_of(&text, "VmSize:")).unwrap_or(0);
-    let shell = read("/proc/self/limits").and_then(|text| address_space_of(&text));
-    let shell = shell.map(|limit| limit.saturating_sub(used));
+    let shell = read("/proc/self/limits")
+        .and_then(|limits| address_space_of(&limits, &read("/proc/self/status").unwrap_or_default()));
     [machine, groups, shell].into_iter().flatten().min()
 }
 
@@ -187,10 +186,12 @@ fn left_in(folder: &Path, version: &Version) -> Option<u64> {
     Some(limit?.saturating_sub(used.unwrap_or(0).saturating_sub(cache)))
 }
 
-/// The soft limit of the address space in `/proc/self/limits`, in bytes.
-fn address_space_of(limits: &str) -> Option<u64> {
+/// The soft limit of the address space in `/proc/self/limits`, minus what `/proc/self/status` reports as used,
+/// in bytes.
+fn address_space_of(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(kilobytes_of(status, "VmSize:").unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -204,8 +205,10 @@ mod tests {
         assert_eq!(free("MemTotal:  100 kB\n"), None);
         let limits =
             "Max file size   unlimited  unlimited bytes\nMax address space   2147483648  unlimited bytes\n";
-        assert_eq!(address_space_of(limits), Some(2 << 30));
-        assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes"), None);
+        assert_eq!(address_space_of(limits, ""), Some(2 << 30));
+        assert_eq!(address_space_of(limits, "VmPeak:  9 kB\nVmSize:\t 1048576 kB\n"), Some(1 << 30));
+        assert_eq!(address_space_of(limits, "VmSize: 4194304 kB\n"), Some(0));
+        assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes", ""), None);
         #[cfg(target_os = "linux")]
         assert!(available().unwrap() > 1 << 20);
     }

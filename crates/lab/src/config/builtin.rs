@@ -1,5 +1,5 @@
-//! The built-in studies. The table of data sets (`data/table.rs`) names the one that supplies the defaults of a
-//! data set.
+//! The built-in studies. The table of data sets (`data/table.rs`) names the one that supplies the defaults of
+//! a data set.
 
 /// Name and text of each built-in study.
 pub const BUILTIN: [(&str, &str); 9] = [
