@@ -4,9 +4,7 @@
 use super::records::refused;
 use leaklab_engine::Shape;
 use leaklab_lab::data::binning::Binning;
-use leaklab_lab::data::{
-    Dataset, Flaw, cifar10, event_file, image_folder, matlab, nmnist, npz, svhn, zip,
-};
+use leaklab_lab::data::{Dataset, Flaw, cifar10, event_file, image_folder, matlab, nmnist, npz, svhn, zip};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
