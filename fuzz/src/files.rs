@@ -4,9 +4,7 @@
 use super::records::refused;
 use leaklab_engine::Shape;
 use leaklab_lab::data::binning::Binning;
-use leaklab_lab::data::{
-    Dataset, Flaw, arrays, cifar10, event_file, image_folder, matlab, nmnist, svhn, zip,
-};
+use leaklab_lab::data::{Dataset, Flaw, cifar10, event_file, image_folder, matlab, nmnist, npz, svhn, zip};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -123,7 +121,7 @@ pub fn image(bytes: &[u8]) -> bool {
 
 /// An archive of arrays of images, as it is and as the members that [`members`] lays out.
 pub fn images(bytes: &[u8]) -> bool {
-    either_layout(bytes, |archive| arrays::read(Cursor::new(archive), archive.len() as u64))
+    either_layout(bytes, |archive| npz::read(Cursor::new(archive), archive.len() as u64))
 }
 
 /// An archive of recordings, in the same two layouts.

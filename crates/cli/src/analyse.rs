@@ -120,7 +120,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                 images: arguments.images,
                 noise: noises(&arguments.noise)?,
                 data_dir: arguments.data_dir,
-                weights: if arguments.best { Weights::Best } else { Weights::Last },
+                weights: Weights::of(arguments.best),
                 leak: arguments.leak.change().map_err(crate::usage)?,
                 pool: Arc::new(threads(arguments.threads)?),
                 isa: arguments.isa.unwrap_or_else(Isa::best),

@@ -3,7 +3,6 @@
 use crate::output::{self, FileKind, path_text};
 use crate::{Outcome, flags, usage};
 use indicatif::{ProgressBar, ProgressStyle};
-use leaklab_engine::Shape;
 use leaklab_engine::encode::{Encoder, Encoding};
 use leaklab_engine::noise::Severities;
 use leaklab_lab::data::fetch::{self, Event};
@@ -172,9 +171,7 @@ fn list(data_dir: Option<&Path>, json: bool) -> Outcome {
     );
     for (info, (_, place)) in rows {
         // Recordings and arrays of the user have the size that their file states.
-        let Shape { channels, height, width } = info.shape;
-        let size =
-            if height == 1 && width == 1 { "any".into() } else { format!("{channels}x{height}x{width}") };
+        let size = if info.shape.pixels() == 1 { "any".into() } else { info.shape.to_string() };
         let bytes = info.files().iter().map(|file| file.size).sum::<u64>();
         let (classes, images) = match info.train {
             0 => ("any".to_owned(), "any".to_owned()),

@@ -61,7 +61,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         path.iter().try_for_each(|path| output::file(flag, path, kind))?;
     }
     arguments.safetensors.iter().try_for_each(|path| output::folder("--safetensors", path))?;
-    let weights = if arguments.best { Weights::Best } else { Weights::Last };
+    let weights = Weights::of(arguments.best);
     let model = Model::open(&arguments.run, weights)?;
     if let Some(notice) = &model.notice {
         eprintln!("warning: {notice}");

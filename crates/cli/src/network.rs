@@ -74,7 +74,6 @@ fn to_json(network: &Architecture) -> Value {
 }
 
 fn print_table(network: &Architecture) {
-    let shape = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
     println!(
         "{:<8}{:<8}{:>14}{:>10}{:>12}{:>10}{:>22}",
         "layer", "kind", "shape", "neurons", "weights", "synapses", "dense multiply-adds"
@@ -84,7 +83,7 @@ fn print_table(network: &Architecture) {
         "{:<8}{:<8}{:>14}{:>10}{:>12}{:>10}{:>22}",
         "input",
         "",
-        shape(input),
+        input.to_string(),
         input.neurons(),
         "",
         "",
@@ -95,7 +94,7 @@ fn print_table(network: &Architecture) {
             "{:<8}{:<8}{:>14}{:>10}{:>12}{:>10}{:>22}",
             layer.name,
             kind(layer),
-            shape(layer.output),
+            layer.output.to_string(),
             layer.output.neurons(),
             weights(network, layer),
             fan_out(layer),

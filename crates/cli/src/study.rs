@@ -104,8 +104,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         path_text(path)?;
     }
     let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)?).map_err(usage)?;
-    let out = arguments.folder().unwrap_or_else(|| default_folder(&config.name));
-    let folder = StudyFolder::at(&out);
+    let folder = arguments.folder().unwrap_or_else(|| StudyFolder::default_for(&config.name));
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = arguments.threads.unwrap_or_else(all);
     if arguments.status {
@@ -125,7 +124,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let plan = Plan::make(&config, &folder, threads).map_err(refused)?;
     if arguments.slurm.slurm || arguments.slurm.slurm_script {
-        return batch(&arguments, &plan, &out);
+        return batch(&arguments, &plan, folder.path());
     }
     match (arguments.json, arguments.dry_run) {
         (true, true) => println!("{}", object::plan(&plan, &folder)),
@@ -250,28 +249,23 @@ impl Arguments {
     /// The study file or the name of a built-in study.
     fn study(&self) -> String {
         let existing = || {
-            let file = StudyFolder::at(self.folder()?).study_toml();
+            let file = self.folder()?.study_toml();
             file.is_file().then(|| file.to_string_lossy().into_owned())
         };
         self.study.clone().or_else(existing).unwrap_or_else(|| DEFAULT.to_owned())
     }
 
     /// The folder that is given. `--status` alone reads the study in the default folder as it was started.
-    fn folder(&self) -> Option<PathBuf> {
-        let default = || Some(default_folder(DEFAULT)).filter(|folder| StudyFolder::at(folder).exists());
+    fn folder(&self) -> Option<StudyFolder> {
+        let default = || Some(StudyFolder::default_for(DEFAULT)).filter(StudyFolder::exists);
         let of_status = || if self.status && self.study.is_none() { default() } else { None };
-        self.out.clone().or_else(of_status)
+        self.out.clone().map(StudyFolder::at).or_else(of_status)
     }
 
     fn options(&self) -> Options {
         let isa = self.isa.unwrap_or_else(Isa::best);
         Options { command: command(self), checkpoint_minutes: self.checkpoint_minutes, isa }
     }
-}
-
-/// The folder of a study if `--out` is not given.
-fn default_folder(name: &str) -> PathBuf {
-    PathBuf::from("leaklab-study").join(name.replace(['/', '\\'], "-"))
 }
 
 /// The flags that are settings.

@@ -159,9 +159,7 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
             let data_dir = arguments.data_dir.as_deref().map(flags::absolute);
             let data_dir = data_dir.map(|folder| path_text(&folder)).transpose()?;
             let config = config(arguments, data_dir.as_deref()).map_err(refused)?;
-            let name =
-                || format!("runs/{}_{}", config.dataset.replace(['/', '\\', ':'], "-"), config.folder_name());
-            let out = arguments.out.clone().unwrap_or_else(|| name().into());
+            let out = arguments.out.clone().unwrap_or_else(|| config.default_folder());
             train::train(&config, &out, &options, &mut report)?
         }
     };

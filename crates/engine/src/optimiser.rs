@@ -38,12 +38,16 @@ impl Optimiser {
 
     /// The state before the first step.
     pub fn start(&self, weights: usize) -> State {
-        let arrays = match self {
+        State { steps: 0, moments: vec![vec![0.0; weights]; self.moments()] }
+    }
+
+    /// Number of arrays of the state, each as long as the weights: none, the velocity, or both moments.
+    pub fn moments(&self) -> usize {
+        match self {
             Optimiser::Sgd { momentum: 0.0, .. } => 0,
             Optimiser::Sgd { .. } => 1,
             Optimiser::Adam { .. } => 2,
-        };
-        State { steps: 0, moments: vec![vec![0.0; weights]; arrays] }
+        }
     }
 
     /// Takes one step.

@@ -4,6 +4,8 @@
 //! the channels that fired, the backward pass needs nothing but these bits, and a hundred steps of
 //! the paper's CIFAR-10 model take 3.4 MB.
 
+use std::fmt;
+
 /// Size of a layer's output or of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -24,6 +26,14 @@ impl Shape {
     /// Channels times pixels.
     pub fn neurons(self) -> usize {
         self.channels * self.pixels()
+    }
+}
+
+/// `channels x height x width`, as in `3x32x32`.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { channels, height, width } = self;
+        write!(f, "{channels}x{height}x{width}")
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::calibrate::{CalibrationError, rates, scale_to_rates};
 use crate::evaluate::Inputs;
+use crate::memory;
 use leaklab_engine::encode::{Encoding, encode};
 use leaklab_engine::optimiser::Optimiser;
 use leaklab_engine::philox::{Purpose, Stream};
@@ -16,6 +17,7 @@ use leaklab_engine::{
     Architecture, Gradient, Input, InputError, Isa, Masks, Network, NetworkError, Packed, Scratch, Shape,
     infer, train_batch,
 };
+use leaklab_record::machine::processor;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -301,20 +303,7 @@ fn measure(network: &Network, settings: &Settings, images: &[Vec<f32>]) -> Resul
     })
 }
 
-/// The first line of a Linux system file that starts with `key`, after its colon.
-fn system_line(path: &str, key: &str) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().find(|line| line.starts_with(key))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
-
 /// Peak memory of this process.
 pub fn peak_rss() -> Option<u64> {
-    let text = system_line("/proc/self/status", "VmHWM")?;
-    text.strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1024)
-}
-
-/// The processor's name.
-pub fn processor() -> Option<String> {
-    system_line("/proc/cpuinfo", "model name")
+    memory::kilobytes_of(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }

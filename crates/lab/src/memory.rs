@@ -103,10 +103,7 @@ pub fn training(
     threads: usize,
 ) -> u64 {
     let weights = architecture.parameter_count() as u64;
-    let moments = match optimiser {
-        Optimiser::Sgd { momentum, .. } => u64::from(momentum != 0.0),
-        Optimiser::Adam { .. } => 2,
-    };
+    let moments = optimiser.moments() as u64;
     // Weights, the copy for the kernels, and gradients. A checkpoint is copied three times while it is
     // written.
     let whole = weights.saturating_mul(WEIGHT).saturating_mul(3 + moments + 3 * (1 + moments));
@@ -129,19 +126,20 @@ pub fn traces(architecture: &Architecture, time_steps: usize, images: u64) -> u6
 }
 
 /// Bytes that this process may still allocate: the smallest of the machine's free memory, the rest of the
-/// limit of its control groups (of a container or a batch job) and the limit of the shell. `None` if the
-/// system does not report them.
+/// limit of its control groups (of a container or a batch job) and the rest of the shell's limit
+/// (`ulimit -v`). `None` if the system does not report them.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
-    let machine = read("/proc/meminfo").and_then(|text| free_of(&text));
+    let machine = read("/proc/meminfo").and_then(|text| kilobytes_of(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").and_then(|text| left_of(&text, Path::new("/sys/fs/cgroup")));
-    let shell = read("/proc/self/limits").and_then(|text| address_space_of(&text));
+    let shell = read("/proc/self/limits")
+        .and_then(|limits| address_space_of(&limits, &read("/proc/self/status").unwrap_or_default()));
     [machine, groups, shell].into_iter().flatten().min()
 }
 
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
-fn free_of(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// The bytes of a line such as `MemAvailable:   24000 kB` in a Linux system file.
+pub(crate) fn kilobytes_of(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -188,10 +186,12 @@ fn left_in(folder: &Path, version: &Version) -> Option<u64> {
     Some(limit?.saturating_sub(used.unwrap_or(0).saturating_sub(cache)))
 }
 
-/// The soft limit of the address space in `/proc/self/limits`, in bytes.
-fn address_space_of(limits: &str) -> Option<u64> {
+/// The soft limit of the address space in `/proc/self/limits`, minus what `/proc/self/status` reports as used,
+/// in bytes.
+fn address_space_of(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(kilobytes_of(status, "VmSize:").unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -200,12 +200,15 @@ mod tests {
 
     #[test]
     fn system_files_are_parsed() {
-        assert_eq!(free_of("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
-        assert_eq!(free_of("MemTotal:  100 kB\n"), None);
+        let free = |text: &str| kilobytes_of(text, "MemAvailable:");
+        assert_eq!(free("MemTotal:  100 kB\nMemAvailable:   24000 kB\nBuffers: 1 kB\n"), Some(24_576_000));
+        assert_eq!(free("MemTotal:  100 kB\n"), None);
         let limits =
             "Max file size   unlimited  unlimited bytes\nMax address space   2147483648  unlimited bytes\n";
-        assert_eq!(address_space_of(limits), Some(2 << 30));
-        assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes"), None);
+        assert_eq!(address_space_of(limits, ""), Some(2 << 30));
+        assert_eq!(address_space_of(limits, "VmPeak:  9 kB\nVmSize:\t 1048576 kB\n"), Some(1 << 30));
+        assert_eq!(address_space_of(limits, "VmSize: 4194304 kB\n"), Some(0));
+        assert_eq!(address_space_of("Max address space   unlimited  unlimited bytes", ""), None);
         #[cfg(target_os = "linux")]
         assert!(available().unwrap() > 1 << 20);
     }

@@ -4,7 +4,9 @@ use crate::config::{Binds, ConfigError, KEYS, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
 use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
 use leaklab_record::noun::slug;
-use leaklab_record::{Checkpoint, Header, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint};
+use leaklab_record::{
+    Checkpoint, Header, Manifest, Position, RecordError, RunFolder, Tensor, checkpoint, table,
+};
 use std::path::{Path, PathBuf};
 
 /// Seed of the choice of images for `train_limit` and `test_limit`: every run uses the same images.
@@ -126,6 +128,13 @@ pub enum Weights {
     Best,
 }
 
+impl Weights {
+    /// Those of the best epoch, or those after the last.
+    pub fn of(best: bool) -> Self {
+        if best { Weights::Best } else { Weights::Last }
+    }
+}
+
 /// A run with its weights.
 #[derive(Debug, Clone)]
 pub struct TrainedRun {
@@ -181,10 +190,10 @@ impl TrainedRun {
     /// Folder of its tables: the run's `analysis` folder, or a folder within it if the weights are not those
     /// after the last epoch, or if the leak is not that of training. Comparisons read the former only.
     pub fn analysis_folder(&self) -> PathBuf {
-        let mut folder = self.folder.analysis();
-        if self.weights == Weights::Best {
-            folder.push("best");
-        }
+        let mut folder = match self.weights {
+            Weights::Last => self.folder.analysis(),
+            Weights::Best => table::of_best(&self.folder.analysis()),
+        };
         if self.trained_leak.is_some() {
             folder.push(format!("tau-{}", slug(&self.network.leak().to_string())));
         }
@@ -259,13 +268,12 @@ pub(crate) fn load_pinned(config: &RunConfig) -> Result<(Dataset, Option<String>
     limits.apply(&mut dataset)?;
     let (input, classes) = (config.network.input(), config.network.classes());
     if input != dataset.shape || classes != dataset.classes {
-        let text = |s: leaklab_engine::Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
         return Err(RunError::Fit {
             network: config.network.to_string(),
-            network_shape: text(input),
+            network_shape: input.to_string(),
             network_classes: classes,
             dataset: config.dataset.clone(),
-            data_shape: text(dataset.shape),
+            data_shape: dataset.shape.to_string(),
             data_classes: dataset.classes,
         });
     }

@@ -426,7 +426,7 @@ fn conditions_outside_the_sweep_are_compared_with_the_baseline() {
             ("hidden", None, Role::Compared),
         ]
     );
-    assert_eq!(conditions[2].differs, "readout_tau = 9");
+    assert_eq!(conditions[2].differs.to_string(), "readout_tau = 9");
     let contrasts: Vec<ContrastRow> = rows(&tables);
     assert!(contrasts.iter().any(|row| row.a == "readout" && row.b == "none"));
     let named = compare(&runs, Some("hidden")).unwrap();

@@ -4,6 +4,7 @@
 use leaklab_lab::analysis::{self, Analysis};
 use leaklab_lab::config::{RunConfig, Settings, StudyConfig};
 use leaklab_lab::data::arrays::{self, Part, Values};
+use leaklab_lab::data::npz;
 use leaklab_lab::run::{TrainedRun, Weights};
 use leaklab_lab::study::Plan;
 use leaklab_lab::train::{self, Control, Options};
@@ -18,7 +19,7 @@ fn write(path: &Path, shift: f64) {
     let values: Vec<f64> =
         labels.iter().enumerate().flat_map(|(i, label)| of(label).map(|x| x + 0.01 * i as f64)).collect();
     let part = Part { dimensions: vec![40, 4], values: Values::Numbers(values), labels, samples: None };
-    arrays::save(&arrays::dataset("npz:mine", part, None, None).unwrap(), path).unwrap();
+    npz::save(&arrays::dataset("npz:mine", part, None, None).unwrap(), path).unwrap();
 }
 
 fn settings(data_dir: Option<&Path>) -> Settings {

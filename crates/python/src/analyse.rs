@@ -68,7 +68,7 @@ pub fn analyse<'py>(
         (_, Some(analysis)) => vec![analysis],
         (_, None) => vec![name.parse::<Analysis>().map_err(fault)?],
     };
-    let weights = if best { Weights::Best } else { Weights::Last };
+    let weights = Weights::of(best);
     let study = study_at(&run);
     match &study {
         Some(_) if !why => {

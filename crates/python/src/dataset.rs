@@ -4,7 +4,7 @@ use crate::convert::{array, check_copy, is_bytes, numbers, real_array, room, sli
 use crate::{arguments, fault};
 use leaklab_engine::Shape;
 use leaklab_lab::data::arrays::{self, Part, Values};
-use leaklab_lab::data::{self, Binning, Limits, Split};
+use leaklab_lab::data::{self, Binning, Limits, Split, npz};
 use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -93,7 +93,7 @@ impl Dataset {
 
     /// Writes the data set as an .npz file, which the program reads as the data set ``npz``.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| arrays::save(&self.data, &path)).map_err(fault)
+        py.detach(|| npz::save(&self.data, &path)).map_err(fault)
     }
 
     /// Name of the data set.
@@ -234,9 +234,8 @@ impl Dataset {
     }
 
     fn __repr__(&self) -> String {
-        let Shape { channels, height, width } = self.data.shape;
         let (train, test) = (self.data.train.len(), self.data.test.len());
-        format!("Dataset('{}', {channels}x{height}x{width}, {train} train, {test} test)", self.data.name)
+        format!("Dataset('{}', {}, {train} train, {test} test)", self.data.name, self.data.shape)
     }
 }
 

@@ -287,7 +287,7 @@ fn of_run(
     best: bool,
     data_dir: Option<PathBuf>,
 ) -> PyResult<Subject> {
-    let weights = if best { Weights::Best } else { Weights::Last };
+    let weights = Weights::of(best);
     let mut run = py.detach(|| TrainedRun::open(&folder, weights)).map_err(fault)?;
     run.change_leak(leak).map_err(fault)?;
     run.config.data_dir = data_dir.or(run.config.data_dir);
@@ -319,10 +319,8 @@ fn labels(y: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
 
 /// Refuses data of another size, or with more classes than the network has.
 fn fits(network: &Engine, shape: Shape, classes: Option<usize>) -> PyResult<()> {
-    let text = |s: Shape| format!("{}x{}x{}", s.channels, s.height, s.width);
     let (input, outputs) = (network.architecture.input(), network.architecture.classes());
     if input != shape {
-        let (input, shape) = (text(input), text(shape));
         return Err(fault(format!("the network is for images of {input}, and these are {shape}")));
     }
     match classes.filter(|&classes| classes > outputs) {

@@ -257,7 +257,7 @@ impl Network {
     #[staticmethod]
     #[pyo3(signature = (path, *, best=false))]
     fn load(py: Python<'_>, path: PathBuf, best: bool) -> PyResult<Self> {
-        let weights = if best { Weights::Best } else { Weights::Last };
+        let weights = Weights::of(best);
         let model = py.detach(|| Model::open(&path, weights)).map_err(fault)?;
         if let Some(notice) = &model.notice {
             warn(py, notice)?;

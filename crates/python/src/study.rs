@@ -61,13 +61,12 @@ pub fn study<'py>(
             (StudyConfig::load(&path.to_string_lossy(), &[]).map_err(fault)?, None)
         }
     };
-    let plain = config.name.replace(['/', '\\'], "-");
-    let out = out.unwrap_or_else(|| PathBuf::from("leaklab-study").join(plain));
-    let folder = StudyFolder::at(&out);
+    let folder = out.map_or_else(|| StudyFolder::default_for(&config.name), StudyFolder::at);
+    let out = folder.path();
     if let Some(data) = &data {
         // A data file without a study is left over from a call that was refused, and is replaced.
         let file = leaklab_lab::data::location::file_name(&data.name).unwrap_or_default();
-        keep_data(py, Some(data), &out, folder.exists() && out.join(file).is_file())?;
+        keep_data(py, Some(data), out, folder.exists() && out.join(file).is_file())?;
     }
     let threads = pool(threads).map_err(fault)?.current_num_threads();
     let plan = {

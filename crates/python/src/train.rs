@@ -6,7 +6,7 @@ use crate::dataset::Dataset;
 use crate::network::Network;
 use crate::{SIGNALS, arguments, fault, warn};
 use leaklab_lab::config::{RunConfig, Settings};
-use leaklab_lab::data::{self, Binning, arrays, location};
+use leaklab_lab::data::{self, Binning, location, npz};
 use leaklab_lab::run::{difference, read_config};
 use leaklab_lab::train::{self as lab, Control, Event, Initial, Options, Outcome, Summary, TrainError};
 use leaklab_record::RunFolder;
@@ -49,10 +49,7 @@ pub fn train<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (settings, data) = settings(config)?;
     let mut config = RunConfig::resolve(settings).map_err(fault)?;
-    let plain = |c: char| if ['/', '\\', ':'].contains(&c) { '-' } else { c };
-    let name =
-        || format!("runs/{}_{}", config.dataset.chars().map(plain).collect::<String>(), config.folder_name());
-    let out: PathBuf = out.unwrap_or_else(|| name().into());
+    let out = out.unwrap_or_else(|| config.default_folder());
     let mut options = options(threads, checkpoint_minutes, stop_on_divergence)?;
     if let Some(initial) = initial.map(|initial| initial.get().engine()) {
         if initial.architecture != config.network {
@@ -84,12 +81,12 @@ pub fn keep_data(py: Python<'_>, data: Option<&data::Dataset>, out: &Path, exist
             let found = data::load_complete(&data.name, Some(path), &Binning::default());
             found.is_ok_and(|found| found.digest() == data.digest())
         };
-        if path.exists() && !arrays::is_copy(&path) {
+        if path.exists() && !npz::is_copy(&path) {
             let reason = "there is a file already, whose data are not those of the Dataset";
             let remedy = "choose another out=, or another name= for the Dataset";
             return if same(&path) { Ok(()) } else { Err(format!("{}: {reason}; {remedy}", path.display())) };
         }
-        arrays::save(data, &path).map_err(|e| e.to_string())
+        npz::save(data, &path).map_err(|e| e.to_string())
     })
     .map_err(fault)
 }

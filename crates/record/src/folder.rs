@@ -100,6 +100,17 @@ impl RunFolder {
         self.path.join("analysis")
     }
 
+    /// Within [`analysis`](Self::analysis): runs of the network with other leaks, stored by the mechanism
+    /// analysis.
+    pub fn cells(&self) -> PathBuf {
+        self.analysis().join("cells")
+    }
+
+    /// Stored passes over the test images, within the folder of the tables that are made from them.
+    pub fn passes(tables: &Path) -> PathBuf {
+        tables.join("passes")
+    }
+
     /// Exists if the run is trained and measured as its study requires.
     pub fn complete(&self) -> PathBuf {
         self.path.join("complete")

@@ -18,13 +18,16 @@
 //! the records, or a set of tables that runs share. (The tables and passes of a run depend on its weights and
 //! settings only, so it does not matter which process writes them.)
 
+mod content;
+
+pub use content::{Content, Holder, Token};
+
 use crate::atomic;
 use crate::error::RecordError;
 use crate::file;
-use crate::process::{Life, Process};
-use serde::{Deserialize, Serialize};
+use crate::process::Life;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -34,83 +37,9 @@ use std::time::{Duration, SystemTime};
 pub const BEAT: Duration = Duration::from_secs(10);
 /// Age of the last heartbeat at which a holder on another machine counts as dead.
 pub const STALE: Duration = Duration::from_secs(120);
-/// Bytes that are read of a lock file; every lock is shorter.
-const MOST_BYTES: u64 = 4096;
 /// Number of attempts to take a lock while other processes interfere. Each time one of them succeeds, so this
 /// number is reached only on a file system that breaks its guarantees.
 const TRIES: usize = 100;
-
-/// Content of a lock file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Content {
-    /// Unique to each lock.
-    pub token: Token,
-    /// The process that holds the lock.
-    #[serde(flatten)]
-    pub process: Process,
-}
-
-impl Content {
-    /// Reads the bytes of a lock file; `None` if they are not those of a lock.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
-    }
-}
-
-/// A number that identifies a lock, written as 16 hexadecimal digits. It becomes part of a file's name, and a
-/// lock file may be untrusted, so no other text is accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Token(u64);
-
-impl Token {
-    /// Stands for the token of a lock file that cannot be read.
-    const NONE: Token = Token(0);
-}
-
-impl std::fmt::Display for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl TryFrom<String> for Token {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let number = atomic::is_unique(&text).then(|| u64::from_str_radix(&text, 16));
-        number.and_then(Result::ok).map(Token).ok_or("not 16 hexadecimal digits")
-    }
-}
-
-impl From<Token> for String {
-    fn from(token: Token) -> String {
-        token.to_string()
-    }
-}
-
-/// The holder of a lock, as far as it can be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// The process; `None` if the file is not a lock of LeakLab, or is still being written.
-    pub process: Option<Process>,
-    /// Its last heartbeat, by the file system's clock.
-    pub beat: SystemTime,
-    /// Age of that heartbeat.
-    pub age: Duration,
-    /// Whether the holder is known to have ended.
-    pub stale: bool,
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match &self.process {
-            Some(process) => write!(f, "{process}")?,
-            None => f.write_str("the lock file does not name it")?,
-        }
-        write!(f, ", last heartbeat {} s ago", self.age.as_secs())
-    }
-}
 
 /// A lock that is held. It is released when this value is dropped or the process ends.
 #[derive(Debug)]
@@ -204,7 +133,7 @@ fn claim(path: &Path) -> Result<(Content, File), Refused> {
         // Created again in each attempt: its modification time is the current time of the file system's
         // clock.
         let (partial, file) = atomic::create(path)?;
-        let content = Content { token: Token(atomic::random()), process: Process::this() };
+        let content = Content::new();
         let written = beat(&file, &content).and_then(|()| file.metadata()?.modified());
         let outcome = written.map_err(Refused::Io).and_then(|now| place(path, &partial, &content, now));
         if !matches!(outcome, Ok(Placed::Renamed)) {
@@ -314,13 +243,11 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Holder)>> {
     // Opening a file requests its current state from an NFS server; reading its modification time alone may
     // not.
-    let mut file = match file::open(path) {
+    let file = match file::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    let mut bytes = Vec::new();
-    (&mut file).take(MOST_BYTES).read_to_end(&mut bytes)?;
-    let content = Content::parse(&bytes);
+    let content = Content::read(&file)?;
     let beat = file.metadata()?.modified()?;
     // A heartbeat far in the future is as dead as one far in the past: the file came with that date.
     let age = now.duration_since(beat).unwrap_or_else(|future| future.duration());
@@ -345,8 +272,8 @@ fn look(path: &Path, now: SystemTime) -> io::Result<Option<(Option<Content>, Hol
 
 /// Whether the lock at a path is this one.
 fn is_at(path: &Path, content: &Content) -> io::Result<bool> {
-    match file::read(path, file::LARGEST_TEXT) {
-        Ok(bytes) => Ok(Content::parse(&bytes).is_some_and(|found| found == *content)),
+    match file::open(path) {
+        Ok(file) => Ok(Content::read(&file)?.is_some_and(|found| found == *content)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(e) => Err(e),
     }
@@ -368,11 +295,12 @@ fn name_of(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Process;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Writes a lock of a process whose last heartbeat was `age` ago.
     fn leave(path: &Path, process: Process, age: Duration) {
-        let content = Content { token: Token(atomic::random()), process };
+        let content = Content { token: Token::random(), process };
         let file = File::create(path).unwrap();
         beat(&file, &content).unwrap();
         file.set_modified(SystemTime::now() - age).unwrap();
@@ -489,15 +417,18 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_16_hexadecimal_digits_and_nothing_else() {
+    fn a_long_file_in_place_of_a_lock_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        leave(&path, Process::elsewhere(), 2 * STALE);
-        let text = fs::read_to_string(&path).unwrap();
-        let token = Content::parse(text.as_bytes()).unwrap().token.to_string();
-        for other in ["", "/../precious", "0123456789abcde", "+123456789abcdef", "0123456789abcdef0"] {
-            assert_eq!(Content::parse(text.replace(&token, other).as_bytes()), None, "{other}");
-        }
+        let lock = Lock::take(&path).unwrap();
+        lock.check().unwrap();
+        // More than may be read of any text file: reading it would fail in another way, or take its memory.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(file::LARGEST_TEXT + 1).unwrap();
+        assert!(matches!(lock.check(), Err(RecordError::LockLost { .. })), "{:?}", lock.check());
+        assert!(holder(&path).unwrap().unwrap().process.is_none());
+        drop(lock);
+        assert!(path.exists(), "a file that is not this lock was removed");
     }
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -54,7 +54,7 @@ impl std::fmt::Display for Machine {
 }
 
 /// Name of the processor, if a file or variable of the system contains it.
-fn processor() -> Option<String> {
+pub fn processor() -> Option<String> {
     if let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         return Some(line.split_once(':')?.1.trim().to_owned());

@@ -177,7 +177,65 @@ impl FromStr for Stimulus {
     }
 }
 
+/// The settings in which a condition differs from the baseline, as key and own value:
+/// `tau = 30, schedule.after = [1, 2]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differs(pub Vec<(String, String)>);
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (key, value)) in self.0.iter().enumerate() {
+            write!(f, "{}{key} = {value}", if i > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Differs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut settings: Vec<(String, String)> = Vec::new();
+        for part in at_commas(text).into_iter().filter(|_| !text.is_empty()) {
+            match (part.split_once(" = "), settings.last_mut()) {
+                (Some((key, value)), _) => settings.push((key.to_owned(), value.to_owned())),
+                // A comma of the value before it.
+                (None, Some((_, value))) => *value += &format!(", {part}"),
+                (None, None) => return Err(format!("'{text}' is not a list of settings such as tau = 30")),
+            }
+        }
+        Ok(Differs(settings))
+    }
+}
+
+/// The parts of a text between commas that are not inside of a list, a table or a string of TOML.
+fn at_commas(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
+    let mut string = None;
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match (string, c) {
+            (Some('"'), '\\') => {
+                characters.next();
+            }
+            (Some(end), c) if c == end => string = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => string = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 && text[at..].starts_with(", ") => {
+                parts.push(&text[start..at]);
+                start = at + 2;
+            }
+            (None, _) => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
 crate::text_field! {
+    Differs: "settings such as tau = 30, epochs = 2",
     Tau: "a number of steps or inf",
     Role: "baseline, compared or probe",
     Noise: "the name of a noise",
@@ -200,6 +258,28 @@ pub fn list(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_separated_where_no_value_has_its_comma() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        for settings in [
+            vec![],
+            vec![pair("tau", "30")],
+            vec![pair("layer_tau", "{ conv1 = 5, fc1 = inf }"), pair("readout_tau", "inf")],
+            vec![pair("schedule.after", "[1, 2]"), pair("epochs", "2")],
+            vec![pair("dataset", r#""npz:a, b = ]\", c = {""#), pair("epochs", "2")],
+            vec![pair("dataset", r#"'npz:", b = }'"#), pair("normalise", "none"), pair("epochs", "2")],
+            vec![pair("network", "1x8x8, 10o"), pair("epochs", "2")],
+        ] {
+            let text = Differs(settings.clone()).to_string();
+            assert_eq!(text.parse(), Ok(Differs(settings)), "{text}");
+        }
+        assert!("tau".parse::<Differs>().is_err());
+        // Of whatever was written, nothing is lost.
+        for text in ["a = [, b = 2", "a = }, b = 2", "a = \"\\", "a = 1,b = 2", "a = 1, ", "a = é, ü"] {
+            assert_eq!(text.parse::<Differs>().unwrap().to_string(), text);
+        }
+    }
 
     #[test]
     fn keys_are_folders() {

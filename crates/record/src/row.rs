@@ -4,7 +4,7 @@
 
 use crate::checkpoint::Header;
 use crate::folder::RunFolder;
-use crate::table::{Cell, Origin, Table, TableError};
+use crate::table::{self, Cell, Origin, Table, TableError};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -113,7 +113,7 @@ impl<R: Row> Rows<R> {
 
     /// Like [`Rows::read`], under another name.
     pub fn read_named(folder: &Path, name: &str) -> Result<Option<Self>, TableError> {
-        let path = folder.join(format!("{name}.json"));
+        let path = table::file(folder, name);
         let table = match Table::read(&path) {
             Err(TableError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
             table => table?,
@@ -130,7 +130,7 @@ impl<R: Row> Rows<R> {
         if let (Some(origin), Some(header)) = (origin, checkpoint)
             && origin.checkpoint != header.checksum
         {
-            let path = folder.join(format!("{}.json", R::TABLE));
+            let path = table::file(&folder, R::TABLE);
             let (measured, trained) = (origin.epoch, header.position.epoch);
             return Err(TableError::Outdated { path, measured, trained });
         }

@@ -18,6 +18,11 @@ impl StudyFolder {
         StudyFolder { path: path.into() }
     }
 
+    /// The folder of a study for which none is given.
+    pub fn default_for(name: &str) -> Self {
+        StudyFolder::at(Path::new("leaklab-study").join(name.replace(['/', '\\'], "-")))
+    }
+
     /// Whether the folder contains a study.
     pub fn exists(&self) -> bool {
         self.study_toml().is_file()
@@ -61,6 +66,11 @@ impl StudyFolder {
     /// Tables of the theory.
     pub fn theory(&self) -> PathBuf {
         self.path.join("theory")
+    }
+
+    /// Exists if the tables of the theory are complete.
+    pub fn theory_complete(&self) -> PathBuf {
+        self.theory().join("complete")
     }
 
     /// The page.

@@ -71,6 +71,16 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
+/// The file of a table in a folder, for programs.
+pub fn file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.json"))
+}
+
+/// Within a folder of tables: those measured with the weights that had the highest test accuracy.
+pub fn of_best(folder: &Path) -> PathBuf {
+    folder.join("best")
+}
+
 /// Name, unit and description of one column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
@@ -253,8 +263,9 @@ impl Table {
 
     /// Writes `NAME.json` and `NAME.csv` into `folder`, atomically.
     pub fn write(&self, folder: &Path) -> Result<(), TableError> {
-        for (ending, text) in [("csv", self.to_csv()), ("json", self.to_json())] {
-            let path = folder.join(format!("{}.{ending}", self.name));
+        let json = file(folder, &self.name);
+        let csv = folder.join(format!("{}.csv", self.name));
+        for (path, text) in [(csv, self.to_csv()), (json, self.to_json())] {
             crate::atomic::write(&path, text.as_bytes()).map_err(|source| TableError::Io { path, source })?;
         }
         Ok(())

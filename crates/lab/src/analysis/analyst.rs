@@ -11,7 +11,7 @@ use crate::evaluate::presentation;
 use crate::run::{RunError, TrainedRun, Weights, load_dataset};
 use leaklab_engine::{Isa, LeakChange, Packed, Scratch as Workspaces, infer};
 use leaklab_record::metrics::{self, Epoch};
-use leaklab_record::{NoiseKey, Origin, Stimulus, file};
+use leaklab_record::{NoiseKey, Origin, RunFolder, Stimulus, file};
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ impl Analyst {
     }
 
     fn path(&self, key: PassKey) -> PathBuf {
-        self.folder().join("passes").join(key.file_name())
+        RunFolder::passes(&self.folder()).join(key.file_name())
     }
 
     /// The stored pass, if there is one and it is still valid.

@@ -1,4 +1,5 @@
-//! The built-in studies, and which of them supplies the defaults of a data set.
+//! The built-in studies. The table of data sets (`data/table.rs`) names the one that supplies the defaults of
+//! a data set.
 
 /// Name and text of each built-in study.
 pub const BUILTIN: [(&str, &str); 9] = [
@@ -18,16 +19,21 @@ pub fn builtin_text(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The built-in study that supplies the keys that a file with this data set does not set. For CIFAR-10 and
-/// SVHN it is the small one: the paper's protocol takes days and should be requested by name.
-pub(super) fn default_study(dataset: &str) -> &'static str {
-    match dataset {
-        "digits" => "digits",
-        own if own == "npz" || own.starts_with("npz:") => "digits",
-        "digits-events" | "n-mnist" => "digits-events",
-        own if own == "events" || own.starts_with("events:") => "digits-events",
-        "mnist" | "fashion-mnist" => "fashion-mnist",
-        "svhn" => "svhn-small",
-        _ => "cifar10-small",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RunConfig;
+    use crate::data::DATASETS;
+
+    #[test]
+    fn every_data_set_names_a_study_of_its_kind_of_data() {
+        for info in DATASETS {
+            assert!(builtin_text(info.defaults).is_some(), "{}: there is no {}", info.name, info.defaults);
+            let mut settings = crate::config::Settings::default();
+            settings.assign(&format!("dataset={}", info.name)).unwrap();
+            settings.assign("tau=30").unwrap();
+            let run = RunConfig::resolve(settings).unwrap();
+            assert_eq!(run.dataset, info.name);
+        }
     }
 }

@@ -322,6 +322,12 @@ impl RunConfig {
         self.key().folder_name()
     }
 
+    /// The run's folder if none is given: `runs/digits_tau-30_seed-1`.
+    pub fn default_folder(&self) -> PathBuf {
+        let dataset = self.dataset.replace(['/', '\\', ':'], "-");
+        PathBuf::from(format!("runs/{dataset}_{}", self.folder_name()))
+    }
+
     /// The network before training.
     pub fn initial_network(&self) -> Result<Network, NetworkError> {
         Network::initialised(self.network.clone(), self.leak.clone(), self.v_th, self.seed)

@@ -1,6 +1,7 @@
 //! Settings in layers: the defaults of a built-in study, then a file, then `--set`. Every value remembers
 //! where it was set, so that an error message can give file, line and key.
 
+use crate::data::table;
 use leaklab_record::file;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -301,7 +302,7 @@ impl Settings {
     /// The built-in study that completes these settings.
     pub(super) fn defaults(&self) -> Result<Settings, ConfigError> {
         let dataset = self.text("dataset").ok_or_else(|| super::run::missing("dataset"))?;
-        let name = super::builtin::default_study(dataset);
+        let name = table::find(dataset).map_err(|unknown| self.refuse("dataset", unknown))?.defaults;
         Ok(Settings::from_default(name, super::builtin_text(name).unwrap_or_default()))
     }
 

@@ -7,6 +7,7 @@ use super::settings::{ConfigError, Settings};
 use super::{BUILTIN, keys};
 use leaklab_engine::Tau;
 use leaklab_record::noun::{slug, tau_condition};
+use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Value;
 
@@ -101,8 +102,7 @@ impl StudyConfig {
             base: RunConfig::unnamed(&settings, &seeds)?,
             seeds,
         };
-        let runs: usize =
-            study.conditions.iter().map(|c| c.own_seeds.as_ref().unwrap_or(&study.seeds).len()).sum();
+        let runs: usize = study.conditions.iter().map(|condition| study.seeds_of(condition).len()).sum();
         if runs > MOST_RUNS {
             let key = if settings.contains("seeds") { "seeds" } else { "seed" };
             let expected = format!("{runs} runs are too many; a study has at most {MOST_RUNS}");
@@ -138,14 +138,19 @@ impl StudyConfig {
         }
     }
 
+    /// The seeds of a condition: its own, or those of the study.
+    fn seeds_of<'a>(&'a self, condition: &'a ConditionConfig) -> &'a [u64] {
+        condition.own_seeds.as_ref().unwrap_or(&self.seeds)
+    }
+
     /// All runs. Those of the first seed come first, so that conditions can be compared early.
     pub fn runs(&self) -> Vec<RunConfig> {
-        let seeds = |condition: &ConditionConfig| condition.own_seeds.clone().unwrap_or(self.seeds.clone());
-        let most = self.conditions.iter().map(|condition| seeds(condition).len()).max().unwrap_or(0);
+        let of_each: Vec<&[u64]> = self.conditions.iter().map(|condition| self.seeds_of(condition)).collect();
+        let most = of_each.iter().map(|seeds| seeds.len()).max().unwrap_or(0);
         let mut runs = Vec::new();
         for i in 0..most {
-            for condition in &self.conditions {
-                if let Some(&seed) = seeds(condition).get(i) {
+            for (condition, seeds) in self.conditions.iter().zip(&of_each) {
+                if let Some(&seed) = seeds.get(i) {
                     runs.push(RunConfig { seed, ..condition.run.clone() });
                 }
             }
@@ -289,17 +294,19 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         found.push(condition(own, seeds, name, differs, own_seeds)?);
     }
     // Some file systems do not distinguish upper and lower case.
-    let folder = |name: &str| slug(name).to_lowercase();
-    for (i, condition) in found.iter().enumerate() {
-        if let Some(other) = found[..i].iter().find(|other| folder(&other.name) == folder(&condition.name)) {
+    let mut folders = BTreeMap::new();
+    for condition in &found {
+        let folder = slug(&condition.name).to_lowercase();
+        let empty = folder.is_empty();
+        if let Some(other) = folders.insert(folder, &condition.name) {
             let expected = format!(
-                "conditions '{}' and '{}' need names that differ in their letters and digits, not only in \
-                 case",
-                other.name, condition.name
+                "conditions '{other}' and '{}' need names that differ in their letters and digits, not only \
+                 in case",
+                condition.name
             );
             return Err(settings.refuse("condition", expected));
         }
-        if slug(&condition.name).is_empty() {
+        if empty {
             return Err(settings.refuse("condition", "a name with a letter or digit is expected"));
         }
     }

@@ -1,4 +1,4 @@
-//! `npz`: the user's own images or features, as NumPy arrays in an `.npz` file or passed by a caller.
+//! The user's own images or features, as arrays of a file (`npz.rs`) or passed by a caller.
 //!
 //! The arrays are `train_images`, `train_labels`, `test_images`, `test_labels` and, if the classes have
 //! names, `class_names`. Images are `[N, C, H, W]` or `[N, H, W]`; features are `[N, F]` and become an image
@@ -7,11 +7,9 @@
 //! has its own range. Test values beyond the range are clipped. Without test arrays, every fifth image of a
 //! class is used for testing. Files and callers use the same function, so the results are bit-identical.
 
-use super::npy::{self, Array, Arrays};
-use super::{Content, DataError, Dataset, Flaw, Info, Split, TEST_SAMPLES};
+use super::npy::Array;
+use super::{Content, Dataset, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
-use std::io::{Read, Seek};
-use std::path::Path;
 
 /// Values of images.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,18 +86,22 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Names of a part's arrays: images, labels, sample numbers.
-type Names = [&'static str; 3];
-const TRAIN: Names = ["train_images", "train_labels", "train_samples"];
-const TEST: Names = ["test_images", "test_labels", "test_samples"];
-/// Present in a file that LeakLab wrote as a copy of a data set; it has no values.
-const COPY: &str = "leaklab_copy";
+/// Names of a part's arrays.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    pub images: &'static str,
+    pub labels: &'static str,
+    /// Sample numbers.
+    pub samples: &'static str,
+}
+
+pub(super) const TRAIN: Names =
+    Names { images: "train_images", labels: "train_labels", samples: "train_samples" };
+pub(super) const TEST: Names =
+    Names { images: "test_images", labels: "test_labels", samples: "test_samples" };
 pub(super) const CLASSES: &str = "class_names";
 /// Limit for the number of classes, since labels are bytes.
 pub(super) const MOST_CLASSES: usize = 256;
-/// Bytes that an image takes in addition to its pixels: its label in two forms, its sample number in two
-/// forms, and its number in the list of images to train on or to test with.
-const PER_IMAGE: u64 = 8 + 1 + 4 + 4 + 8;
 /// Without test arrays, every image of a class whose number is a multiple of this is used for testing.
 const TEST_EVERY: usize = 5;
 
@@ -118,11 +120,16 @@ pub fn dataset(
     if let Some(test) = &test {
         let other = check(test, TEST)?;
         if other != shape {
-            let [other, shape] = [other, shape].map(|s| format!("{}x{}x{}", s.channels, s.height, s.width));
-            return fault(TEST[0], format!("its images are {other}, those of {} are {shape}", TRAIN[0]));
+            return fault(
+                TEST.images,
+                format!("its images are {other}, those of {} are {shape}", TRAIN.images),
+            );
         }
         if test.values.are_bytes() != train.values.are_bytes() {
-            return fault(TEST[0], format!("it and {} must both be uint8, or both other numbers", TRAIN[0]));
+            return fault(
+                TEST.images,
+                format!("it and {} must both be uint8, or both other numbers", TRAIN.images),
+            );
         }
     }
     let parts: Vec<(&Part, Names)> =
@@ -133,7 +140,7 @@ pub fn dataset(
         None => usize::try_from(largest).unwrap_or(0).saturating_add(1).max(2),
     };
     if !(2..=MOST_CLASSES).contains(&classes) {
-        let array = if class_names.is_some() { CLASSES } else { TRAIN[1] };
+        let array = if class_names.is_some() { CLASSES } else { TRAIN.labels };
         return fault(array, format!("there are {classes} classes; 2 to {MOST_CLASSES} are possible"));
     }
     for (part, names) in &parts {
@@ -141,7 +148,7 @@ pub fn dataset(
         if let Some(at) = wrong {
             let label = part.labels[at];
             return fault(
-                names[1],
+                names.labels,
                 format!("label {label} of image {at} is not one of 0 to {}", classes - 1),
             );
         }
@@ -185,27 +192,30 @@ fn check(part: &Part, names: Names) -> Result<Shape, Fault> {
         [_, channels, height, width] => Shape { channels, height, width },
         _ => {
             let expected = "[N, C, H, W], [N, H, W] or [N, F] is expected";
-            return fault(names[0], format!("its shape is {dimensions:?}; {expected}"));
+            return fault(names.images, format!("its shape is {dimensions:?}; {expected}"));
         }
     };
     if dimensions.contains(&0) {
-        return fault(names[0], format!("its shape is {dimensions:?}, so it is empty"));
+        return fault(names.images, format!("its shape is {dimensions:?}, so it is empty"));
     }
     if channels_last(shape) {
         let expected = "[N, C, H, W] is expected; transpose it with (0, 3, 1, 2)";
-        return fault(names[0], format!("its shape {dimensions:?} looks like [N, H, W, C]; {expected}"));
+        return fault(names.images, format!("its shape {dimensions:?} looks like [N, H, W, C]; {expected}"));
     }
     if part.labels.len() != dimensions[0] {
         let (labels, images) = (part.labels.len(), dimensions[0]);
-        return fault(names[1], format!("{labels} labels for {images} images"));
+        return fault(names.labels, format!("{labels} labels for {images} images"));
     }
     if let Some(samples) = part.samples.as_ref().filter(|samples| samples.len() != dimensions[0]) {
-        return fault(names[2], format!("{} sample numbers for {} images", samples.len(), dimensions[0]));
+        return fault(
+            names.samples,
+            format!("{} sample numbers for {} images", samples.len(), dimensions[0]),
+        );
     }
     let numbers = if part.values.are_bytes() { 0 } else { part.values.len() };
     if let Some(at) = (0..numbers).find(|&at| !part.values.number(at).is_finite()) {
         let found = part.values.number(at);
-        return fault(names[0], format!("element {at} is {found}; finite numbers are expected"));
+        return fault(names.images, format!("element {at} is {found}; finite numbers are expected"));
     }
     Ok(shape)
 }
@@ -222,7 +232,7 @@ fn divide(labels: &[i64]) -> Result<[Vec<usize>; 2], Fault> {
     if test.is_empty() {
         let reason =
             format!("it is missing, and no class has {TEST_EVERY} images, of which one could be used");
-        return fault(TEST[0], reason);
+        return fault(TEST.images, reason);
     }
     Ok([train, test])
 }
@@ -274,111 +284,6 @@ fn split(part: &Part, images: &[usize], size: usize, scale: &Scale, first: u32) 
     }
     let labels = images.iter().map(|&image| part.labels[image] as u8).collect();
     Split::of(Content::Images(pixels), labels, first)
-}
-
-/// Loads the file.
-pub(super) fn load(_info: &Info, path: &Path, name: &str) -> Result<Dataset, DataError> {
-    let arrays = npy::read(name, path, is_wanted)?;
-    of_arrays(name, arrays).map_err(|flaw| flaw.of(path))
-}
-
-/// The data set of an archive of so many bytes.
-pub fn read(reader: impl Read + Seek, length: u64) -> Result<Dataset, Flaw> {
-    of_arrays("npz", npy::read_from(reader, length, is_wanted)?)
-}
-
-fn is_wanted(array: &str) -> bool {
-    TRAIN.contains(&array) || TEST.contains(&array) || array == CLASSES
-}
-
-/// The data set of a file's arrays.
-fn of_arrays(name: &str, mut arrays: Arrays) -> Result<Dataset, Flaw> {
-    let offsets = [TRAIN, TEST].concat().into_iter().chain([CLASSES]);
-    let offsets: Vec<(&str, u64)> =
-        offsets.filter_map(|name| Some((name, arrays.find(name)?.offset))).collect();
-    let class_names = class_names(&arrays)?;
-    let Some(train) = part(&mut arrays, TRAIN)? else {
-        return Err(Flaw::new(0, format!("it has no arrays {} and {}", TRAIN[0], TRAIN[1])));
-    };
-    let test = part(&mut arrays, TEST)?;
-    dataset(name, train, test, class_names).map_err(|fault| {
-        let offset = offsets.iter().find(|(name, _)| *name == fault.array).map_or(0, |found| found.1);
-        Flaw { offset, reason: fault.to_string() }
-    })
-}
-
-/// Removes a part from a file's arrays; `None` if the file does not have it.
-fn part(arrays: &mut Arrays, names: Names) -> Result<Option<Part>, Flaw> {
-    let (images, labels) = match (arrays.remove(names[0]), arrays.remove(names[1])) {
-        (None, None) => return Ok(None),
-        (Some(images), Some(labels)) => (images, labels),
-        (Some(single), None) | (None, Some(single)) => {
-            return Err(single.flaw(format!("{} and {} belong together", names[0], names[1])));
-        }
-    };
-    if images.is_text() {
-        return Err(images.flaw("numbers are expected"));
-    }
-    let (pixels, count) = (images.len() as u64, labels.len() as u64);
-    let bytes = count.saturating_mul(PER_IMAGE).saturating_add(pixels);
-    arrays.budget.take(bytes).map_err(|exceeded| images.flaw(exceeded))?;
-    let labels = whole(&labels)?;
-    let samples = arrays.find(names[2]).map(whole::<u32>).transpose()?;
-    let dimensions = images.shape.clone();
-    let values = images.into_bytes().map_or_else(Values::Array, Values::Bytes);
-    Ok(Some(Part { dimensions, values, labels, samples }))
-}
-
-/// The names of the classes of a file, if it has them.
-pub(super) fn class_names(arrays: &Arrays) -> Result<Option<Vec<String>>, Flaw> {
-    let Some(array) = arrays.find(CLASSES) else { return Ok(None) };
-    if array.len() > MOST_CLASSES {
-        let found = array.len();
-        return Err(array.flaw(format!("there are {found} classes; 2 to {MOST_CLASSES} are possible")));
-    }
-    let texts = (0..array.len()).map(|i| array.text(i).or_else(|| Some(array.whole(i)?.to_string())));
-    let names: Option<Vec<String>> = texts.collect();
-    names.map(Some).ok_or_else(|| array.flaw("names are expected, as text"))
-}
-
-/// Labels or sample numbers.
-fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
-    if array.shape.len() != 1 {
-        return Err(array.flaw(format!("its shape is {:?}; one number per image is expected", array.shape)));
-    }
-    if array.is_bool() {
-        return Err(array.flaw("its type is bool; whole numbers are expected"));
-    }
-    let number = |i: usize| {
-        let value = array.whole(i).and_then(|n| T::try_from(n).ok());
-        value.ok_or_else(|| array.flaw(format!("element {i} is not a whole number in range")))
-    };
-    (0..array.len()).map(number).collect()
-}
-
-/// Whether a file was written by [`save`].
-pub fn is_copy(path: &Path) -> bool {
-    npy::read("npz", path, |array| array == COPY).is_ok_and(|arrays| arrays.find(COPY).is_some())
-}
-
-/// Writes a data set of images as an `.npz` file, from which `load` reads a bit-identical data set.
-pub fn save(dataset: &Dataset, path: &Path) -> Result<(), DataError> {
-    let Shape { channels, height, width } = dataset.shape;
-    let mut arrays: Vec<npy::Plain> = Vec::new();
-    for (split, names) in [(&dataset.train, TRAIN), (&dataset.test, TEST)] {
-        let Content::Images(pixels) = &split.content else {
-            return Err(DataError::Request(format!("data set {} contains events, not images", dataset.name)));
-        };
-        let count = split.len();
-        arrays.push((names[0], "|u1", vec![count, channels, height, width], pixels.clone()));
-        arrays.push((names[1], "|u1", vec![count], split.labels.clone()));
-        let samples = split.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-        arrays.push((names[2], "<u4", vec![count], samples));
-    }
-    let (kind, data) = npy::texts(&dataset.class_names);
-    arrays.push((CLASSES, &kind, vec![dataset.class_names.len()], data));
-    arrays.push((COPY, "|u1", vec![0], Vec::new()));
-    npy::write(path, arrays)
 }
 
 #[cfg(test)]
@@ -447,69 +352,5 @@ mod tests {
         assert!(message(good.clone(), None, None).starts_with("test_images: it is missing"));
         let bytes = with(|p| p.values = Values::Bytes(vec![0, 1]));
         assert!(message(good.clone(), Some(bytes), None).contains("both be uint8"));
-    }
-
-    fn file(arrays: &[(&str, &str, &[usize], &[u8])]) -> Result<Dataset, Flaw> {
-        let files: Vec<(String, Vec<u8>)> = arrays
-            .iter()
-            .map(|(name, kind, shape, data)| (format!("{name}.npy"), npy::file_of(kind, shape, data)))
-            .collect();
-        let bytes = crate::data::zip::pack(&files).unwrap();
-        read(std::io::Cursor::new(&bytes), bytes.len() as u64)
-    }
-
-    /// As from Python, whose booleans are 0.0 and 1.0.
-    #[test]
-    fn booleans_are_black_and_white() {
-        let bits = [1, 0, 0, 1, 1, 1, 0, 0];
-        let images = ("train_images", "|b1", &[2, 2, 2][..], &bits[..]);
-        let test = [("test_images", "|b1", &[1, 2, 2][..], &bits[..4]), ("test_labels", "|u1", &[1], &[1])];
-        let made = file(&[images, ("train_labels", "|u1", &[2], &[0, 1]), test[0], test[1]]).unwrap();
-        assert_eq!(made.train.pixels(), bits.map(|bit| 255 * bit));
-        let number = |bit: &u8| f64::from(*bit);
-        let [train, other] = [&bits[..], &bits[..4]].map(|bits| bits.iter().map(number).collect::<Vec<_>>());
-        let (train, other) = (numbers(&[2, 2, 2], &train, &[0, 1]), numbers(&[1, 2, 2], &other, &[1]));
-        assert_eq!(made, dataset("npz", train, Some(other), None).unwrap());
-        let labels = ("train_labels", "|b1", &[2][..], &[0, 1][..]);
-        let reason = file(&[images, labels, test[0], test[1]]).unwrap_err().reason;
-        assert_eq!(reason, "array 'train_labels': its type is bool; whole numbers are expected");
-    }
-
-    /// Numbers of a file are converted one at a time, and give the pixels that a list of them gives.
-    #[test]
-    fn numbers_of_a_file_are_those_of_a_list() {
-        let values: Vec<i16> = (0..60).map(|i| (i * i * 7 % 1000 - 500) as i16).collect();
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let labels: Vec<u8> = (0..10).map(|i| i % 2).collect();
-        let list: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
-        for shape in [&[10, 6][..], &[10, 2, 3]] {
-            let images = ("train_images", "<i2", shape, &bytes[..]);
-            let made = file(&[images, ("train_labels", "|u1", &[10], &labels)]).unwrap();
-            let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-            assert_eq!(made, dataset("npz", numbers(shape, &list, &labels), None, None).unwrap());
-            assert_eq!((made.train.len(), made.test.len()), (8, 2));
-        }
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["npz:wine", "events:wine"] {
-            let message = crate::data::load(name, Some(folder.path()), &crate::data::Limits::NONE);
-            let (message, path) = (message.unwrap_err().to_string(), folder.path().join("wine.npz"));
-            assert!(message.starts_with(&format!("there is no file {}: ", path.display())), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_file_gives_a_bit_identical_data_set() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.npz");
-        let digits = crate::data::load("digits", None, &crate::data::Limits::NONE).unwrap();
-        save(&digits, &path).unwrap();
-        assert!(is_copy(&path) && !is_copy(folder.path()));
-        let again = crate::data::load_complete("npz:x", Some(folder.path()), &Default::default()).unwrap();
-        assert_eq!(again.digest(), digits.digest());
-        assert_eq!((again.train, again.test), (digits.train, digits.test));
     }
 }

@@ -7,10 +7,11 @@
 //! `train_events`, `[N, T, C, H, W]`, in which every value except 0 is a spike. Both forms need
 //! `train_labels` and the same arrays with `test_`, and `class_names` if the classes have names.
 
-use super::arrays::{CLASSES, MOST_CLASSES, class_names};
+use super::arrays::{CLASSES, MOST_CLASSES};
 use super::binning::{Binning, Event};
 use super::budget::{Budget, Exceeded};
 use super::npy::{self, Array, Arrays};
+use super::npz::class_names;
 use super::{Content, DataError, Dataset, Flaw, Info, Recordings, Split, TEST_SAMPLES};
 use leaklab_engine::Shape;
 use std::io::{Read, Seek};

@@ -28,6 +28,7 @@ pub mod matlab;
 pub mod nmnist;
 pub mod normalise;
 pub mod npy;
+pub mod npz;
 pub mod present;
 pub mod sheet;
 pub mod subset;
@@ -174,9 +175,8 @@ impl Dataset {
 
     /// SHA-256 of the whole content of the data set.
     pub fn digest(&self) -> String {
-        let Shape { channels, height, width } = self.shape;
         let mut hash = Sha256::new();
-        hash.update(format!("{channels}x{height}x{width} {:?}", self.class_names));
+        hash.update(format!("{} {:?}", self.shape, self.class_names));
         hash.update(self.train.digest());
         hash.update(self.test.digest());
         verify::hexadecimal(hash)

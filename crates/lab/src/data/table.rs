@@ -2,7 +2,7 @@
 
 use super::binning::Binning;
 use super::{
-    DataError, Dataset, Split, arrays, cifar10, digits, digits_events, event_file, idx, image_folder, nmnist,
+    DataError, Dataset, Split, cifar10, digits, digits_events, event_file, idx, image_folder, nmnist, npz,
     svhn,
 };
 use leaklab_engine::Shape;
@@ -69,6 +69,8 @@ pub struct Info {
     /// SHA-256 of the loaded training and test split, as computed by [`super::verify::digest`]; empty if not
     /// known.
     pub content: [&'static str; 2],
+    /// The built-in study that supplies the settings that a file with this data set does not set.
+    pub defaults: &'static str,
     /// The function that reads it.
     pub(super) load: Loader,
 }
@@ -103,6 +105,7 @@ pub const DATASETS: &[Info] = &[
             "782c7959995aabf20fe1def7c15d2bcd1135011db42f3235ffb784b8c2787414",
             "0857d8c2321695ce92e78839577a590274b6f31b3e26ff595e64c4211d322d41",
         ],
+        defaults: "digits",
         load: Loader::Images(digits::load),
     },
     Info {
@@ -139,6 +142,8 @@ pub const DATASETS: &[Info] = &[
             "72271e0eaae021dd9568260927404c4fff87e7e0bfa04c843b94150b01b9bc26",
             "ecc0a6ddb5cb58330ce4f06c1825ec8c68baeade5baaacbb3cbdf8f385599213",
         ],
+        // The paper's protocol takes days and should be requested by name.
+        defaults: "cifar10-small",
         load: Loader::Images(cifar10::load),
     },
     Info {
@@ -167,6 +172,8 @@ pub const DATASETS: &[Info] = &[
             },
         ]),
         content: ["", ""],
+        // The paper's protocol takes days and should be requested by name.
+        defaults: "svhn-small",
         load: Loader::Images(svhn::load),
     },
     Info {
@@ -228,6 +235,7 @@ pub const DATASETS: &[Info] = &[
             "a454de301763d749ccfd1ebb5add77d549bcd2125320df72efaa88e014fca0f0",
             "103f79bf9cce53f71a186484ee3992e7b298fffa37132ee5660752b8b02ea8e1",
         ],
+        defaults: "fashion-mnist",
         load: Loader::Images(idx::load),
     },
     Info {
@@ -296,6 +304,7 @@ pub const DATASETS: &[Info] = &[
             "308c6213870624505959c710712dbe6debc9c2041d98fda2dccb47bcffbd3d84",
             "b7f140f1222993c13e87dc8277a29fffab35bf5fa0777d972356122e7320f6c6",
         ],
+        defaults: "fashion-mnist",
         load: Loader::Images(idx::load),
     },
     Info {
@@ -309,6 +318,7 @@ pub const DATASETS: &[Info] = &[
         homepage: "docs/data.md",
         source: Source::Own,
         content: ["", ""],
+        defaults: "cifar10-small",
         load: Loader::Images(image_folder::load),
     },
     Info {
@@ -322,7 +332,8 @@ pub const DATASETS: &[Info] = &[
         homepage: "docs/data.md",
         source: Source::Own,
         content: ["", ""],
-        load: Loader::Images(arrays::load),
+        defaults: "digits",
+        load: Loader::Images(npz::load),
     },
     Info {
         name: "digits-events",
@@ -335,6 +346,7 @@ pub const DATASETS: &[Info] = &[
         homepage: "https://doi.org/10.24432/C50P49",
         source: Source::Embedded,
         content: ["", ""],
+        defaults: "digits-events",
         load: Loader::Events(digits_events::load),
     },
     Info {
@@ -348,6 +360,7 @@ pub const DATASETS: &[Info] = &[
         homepage: "https://www.garrickorchard.com/datasets/n-mnist",
         source: Source::ByHand,
         content: ["", ""],
+        defaults: "digits-events",
         load: Loader::Events(nmnist::load),
     },
     Info {
@@ -361,6 +374,7 @@ pub const DATASETS: &[Info] = &[
         homepage: "docs/data.md",
         source: Source::Own,
         content: ["", ""],
+        defaults: "digits-events",
         load: Loader::Events(event_file::load),
     },
 ];

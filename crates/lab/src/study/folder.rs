@@ -6,6 +6,7 @@ use crate::config::StudyConfig;
 use crate::run;
 use leaklab_record::tables::PlanRow;
 use leaklab_record::{Manifest, RecordError, Role, Rows, RunFolder, StudyFolder, file, manifest};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Settings that may change when a study is continued: conditions and seeds may be added, the mechanism
@@ -96,7 +97,7 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
 
 /// Names of the runs in a study's folder that do not belong to this study.
 pub fn omitted(folder: &StudyFolder, config: &StudyConfig) -> Result<Vec<String>, RecordError> {
-    let ours: Vec<String> = config.runs().iter().map(|run| run.folder_name()).collect();
+    let ours: BTreeSet<String> = config.runs().iter().map(|run| run.folder_name()).collect();
     let entries = file::entries(&folder.runs())?.into_iter().map(|(path, _)| path);
     let runs = entries.filter(|path| RunFolder::at(path).exists());
     let name = |path: PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -8,11 +8,8 @@ use crate::config::{RunConfig, StudyConfig};
 use crate::data::location;
 use crate::memory;
 use crate::run::{RunError, load_pinned};
-use leaklab_engine::optimiser::Optimiser;
-use leaklab_record::{StudyFolder, metrics};
+use leaklab_record::{HIGHEST_SEVERITY, StudyFolder, metrics};
 
-/// Severities of a noise that the robustness analysis applies.
-const SEVERITIES: u64 = 8;
 /// Approximate bytes of a run's tables and logs, and of the page; few compared with a checkpoint of any size.
 const TABLE_BYTES: u64 = 3_000_000;
 /// Approximate processor seconds of the theory's tables, which are the same for every study.
@@ -115,18 +112,15 @@ impl Plan {
         }
         let images = base.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
         let parameters = base.network.parameter_count() as u64;
-        let copies = match base.optimiser() {
-            Optimiser::Sgd { momentum: 0.0, .. } => 3,
-            Optimiser::Sgd { .. } => 5,
-            Optimiser::Adam { .. } => 7,
-        };
+        // Two checkpoints, each with the weights and the optimiser's moments, and the best weights.
+        let copies = 2 * (1 + base.optimiser().moments() as u64) + 1;
         Ok(Plan {
             train_images,
             test_images,
             analysis_images: Self::analysis_images_of(base, test_images),
             mechanism_images: if base.mechanism { mechanism::planned_images(&config, images) } else { 0 },
             threads,
-            theory: folder.theory().join("complete").is_file(),
+            theory: folder.theory_complete().is_file(),
             bytes: runs.len() as u64 * (4 * parameters * copies + TABLE_BYTES),
             omitted: omitted(folder, &config)?,
             runs,
@@ -137,7 +131,7 @@ impl Plan {
     /// Images that the analyses of a run show, with `test_images` test images.
     pub(super) fn analysis_images_of(run: &RunConfig, test_images: u64) -> u64 {
         let images = run.analysis_images.map_or(test_images, |n| test_images.min(n as u64));
-        images * (1 + run.presentations * (1 + SEVERITIES * run.noise.len() as u64))
+        images * (1 + run.presentations * (1 + (HIGHEST_SEVERITY * run.noise.len()) as u64))
     }
 
     /// Processor seconds of one epoch of a run, including its evaluation.

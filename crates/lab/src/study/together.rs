@@ -109,16 +109,15 @@ impl Work<'_> {
     /// Writes the theory's tables, once: they depend on nothing in the study.
     pub(super) fn theory(&self) -> Result<(), StudyError> {
         let lock = self.lock()?;
-        let folder = self.folder.theory();
+        let (folder, mark) = (self.folder.theory(), self.folder.theory_complete());
         let begun = Instant::now();
-        if !folder.join("complete").is_file() {
+        if !mark.is_file() {
             let tables = theory_tables::tables(Some(theory_tables::Simulation::default()));
             lock.check()?;
             std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
             for table in tables {
                 table.write(&folder)?;
             }
-            let mark = folder.join("complete");
             atomic::write(&mark, b"").map_err(RecordError::io(&mark, "cannot be written"))?;
             self.spent("theory", begun.elapsed())?;
         }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use leaklab_engine::noise::{Noise, Scenario};
 use leaklab_engine::{Architecture, Leak, Network, Tau};
 use leaklab_lab::analysis::pass::{ActivityPass, Pass, SpectrumPass};
-use leaklab_lab::data::{Limits, arrays};
+use leaklab_lab::data::Limits;
 use leaklab_lab::exchange::{ExportOptions, export, nir, npz, safetensors};
 use leaklab_record::checkpoint::{self, Checkpoint, Header, Position, Tensor};
 use leaklab_record::health::{self, Notice, Trouble};
@@ -221,7 +221,7 @@ fn digits() -> Vec<u8> {
     let data = leaklab_lab::data::load("digits", None, &limits).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npz");
-    arrays::save(&data, &path).unwrap();
+    leaklab_lab::data::npz::save(&data, &path).unwrap();
     std::fs::read(path).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! Tables of a study: its conditions and runs, how they compare, and what follows.
 
-use crate::noun::{NoiseKey, Role, Stimulus};
+use crate::noun::{Differs, NoiseKey, Role, Stimulus};
 use crate::quantity::{Quantity, Reading, Unit};
 use crate::verdict::{Case, ClaimId, Verdict};
 use leaklab_engine::Tau;
@@ -35,7 +35,7 @@ crate::row! {
         /// baseline, compared or probe.
         role: Role [""],
         /// Settings in which it differs from the baseline.
-        differs: String [""],
+        differs: Differs [""],
         /// Number of runs.
         runs: u64 [""],
         /// 1 if every run learned, 0 if not; empty if that is not known.

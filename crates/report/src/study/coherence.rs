@@ -7,7 +7,7 @@ use crate::figure::{Figure, Item, Panel, Series};
 use crate::html::Html;
 use crate::page::Section;
 use leaklab_record::tables::CoherenceRow;
-use leaklab_record::{Rows, Table, TableError};
+use leaklab_record::{Rows, TableError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,10 +47,7 @@ pub fn read(folder: &Path) -> Result<Theory, TableError> {
     let mut theory = Theory::new();
     for (panel, ..) in PANELS {
         for name in [panel.to_owned(), simulation(panel)] {
-            let path = folder.join(format!("{name}.json"));
-            if path.is_file() {
-                let rows = Rows::from_table(&Table::read(&path)?);
-                let rows = rows.map_err(|reason| TableError::Malformed { path, reason })?;
+            if let Some(rows) = Rows::read_named(folder, &name)? {
                 theory.insert(name, rows);
             }
         }

@@ -2,9 +2,12 @@
 
 use super::typeset;
 use crate::palette::{Look, looks};
-use leaklab_record::noun::tau_condition;
+use leaklab_record::noun::{Differs, tau_condition};
 use leaklab_record::tables::{ConditionRow, PlanRow};
 use leaklab_record::{Role, Tau};
+
+/// Settings of leak.
+const LEAK: [&str; 3] = ["tau", "layer_tau", "readout_tau"];
 
 /// A condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +19,7 @@ pub struct Condition {
     /// Role in the study.
     pub role: Role,
     /// Settings in which it differs from the baseline.
-    pub differs: String,
+    pub differs: Differs,
     /// Whether it learned, if that is known.
     pub learned: Option<bool>,
     /// Why it counts as not learned.
@@ -29,7 +32,7 @@ impl Condition {
     /// A condition about which nothing else is known.
     pub fn new(name: &str, tau: Option<Tau>, role: Role) -> Self {
         let look = Look { colour: "@rule", shape: "circle" };
-        let (differs, reason) = (String::new(), String::new());
+        let (differs, reason) = (Differs::default(), String::new());
         Condition { name: name.to_owned(), tau, role, differs, learned: None, reason, look }
     }
 
@@ -45,16 +48,9 @@ impl Condition {
     }
 
     /// The settings other than leak in which it differs from the baseline, such as `time_steps = 100`.
-    pub fn beyond_leak(&self) -> Vec<&str> {
-        let mut depth = 0;
-        // Lists and tables contain commas of their own.
-        let settings = self.differs.split(|c| {
-            depth += i32::from("[{".contains(c)) - i32::from("]}".contains(c));
-            c == ',' && depth == 0
-        });
-        let key = |setting: &str| setting.split(" = ").next().unwrap_or_default().to_owned();
-        let leak = |setting: &str| ["tau", "layer_tau", "readout_tau"].contains(&key(setting).as_str());
-        settings.map(str::trim).filter(|setting| !setting.is_empty() && !leak(setting)).collect()
+    pub fn beyond_leak(&self) -> Vec<String> {
+        let others = self.differs.0.iter().filter(|(key, _)| !LEAK.contains(&key.as_str()));
+        others.map(|(key, value)| format!("{key} = {value}")).collect()
     }
 
     /// The title, and whether it did not learn.
@@ -137,8 +133,10 @@ mod tests {
             ("tau = 30, layer_tau = { conv1 = 5, fc1 = inf }, readout_tau = inf", &[]),
             ("tau = 100, schedule.after = [1, 2], epochs = 2", &["schedule.after = [1, 2]", "epochs = 2"]),
         ] {
-            let condition =
-                Condition { differs: differs.to_owned(), ..Condition::new("other", None, Role::Compared) };
+            let condition = Condition {
+                differs: differs.parse().unwrap(),
+                ..Condition::new("other", None, Role::Compared)
+            };
             assert_eq!(condition.beyond_leak(), beyond);
         }
     }

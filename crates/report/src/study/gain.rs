@@ -151,10 +151,9 @@ fn caption(baseline: &Condition, smallest: Option<f64>, others: &[&Condition]) -
         )
     });
     let omitted = Html::join(others.iter().map(|condition| {
-        let settings: Vec<String> = condition.beyond_leak().into_iter().map(str::to_owned).collect();
         Html::fill(
             "<p><strong>{}</strong> is not shown, because it differs in more than leak: {}.</p>",
-            &[&condition.title(), &typeset::html(&chart::phrase(&settings))],
+            &[&condition.title(), &typeset::html(&chart::phrase(&condition.beyond_leak()))],
         )
     }));
     Html::fill(

@@ -77,7 +77,8 @@ fn conditions(study: &Study) -> Html {
             Role::Compared => "compared with the baseline",
             Role::Probe => "probe: trained for claim 7 only",
         };
-        let differs = if condition.differs.is_empty() { "–" } else { &condition.differs };
+        let differs =
+            if condition.differs.0.is_empty() { "–".to_owned() } else { condition.differs.to_string() };
         let learned = match condition.learned {
             Some(true) => "yes",
             Some(false) => "no",
@@ -88,7 +89,7 @@ fn conditions(study: &Study) -> Html {
             "<tr><th scope=\"row\"><span class=\"swatch\" data-colour=\"{}\"></span>{}</th><td \
              data-label=\"Role\">{}</td><td data-label=\"Differs in\">{}</td><td class=\"number\" \
              data-label=\"Runs\">{}</td><td data-label=\"Learned\">{}</td></tr>\n",
-            &[&condition.look.colour, &condition.title(), &role, &typeset::html(differs), &runs, &learned],
+            &[&condition.look.colour, &condition.title(), &role, &typeset::html(&differs), &runs, &learned],
         )
     }));
     Html::fill(

@@ -142,7 +142,7 @@ fn conditions(study: &Synthetic, folder: &Path) {
         condition: made.name.clone(),
         tau: made.tau,
         role: made.role,
-        differs: made.differs.clone(),
+        differs: made.differs.parse().unwrap(),
         runs: study.seeds,
         learned: Some(made.learned),
         reason: made.reason(),

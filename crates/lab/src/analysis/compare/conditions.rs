@@ -6,6 +6,7 @@ use crate::analysis::statistics::{mean, wilson};
 use crate::config::{Group as KeyGroup, KEYS, RunConfig};
 use leaklab_engine::Tau;
 use leaklab_record::health::{Notice, Trouble};
+use leaklab_record::noun::Differs;
 use leaklab_record::tables::{ConditionRow, RunRow};
 use leaklab_record::{Role, Stimulus};
 use std::cmp::Reverse;
@@ -83,13 +84,11 @@ pub(super) fn group<'a>(
                 (false, true) => Role::Baseline,
                 (false, false) => Role::Compared,
             };
-            let differs: Vec<String> =
-                differs.iter().map(|(key, value)| format!("{key} = {value}")).collect();
             let row = ConditionRow {
                 condition,
                 tau: config.leak.as_uniform().filter(|_| alone),
                 role,
-                differs: differs.join(", "),
+                differs: Differs(differs),
                 runs: runs.len() as u64,
                 learned: None,
                 reason: String::new(),

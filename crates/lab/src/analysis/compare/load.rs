@@ -10,7 +10,7 @@ use leaklab_record::tables::{
     ActivityRow, ActivitySummaryRow, CorrectnessRow, CriticalSummaryRow, GeneralisationSummaryRow,
     RobustnessRow, RobustnessSummaryRow,
 };
-use leaklab_record::{Header, RecordError, Row, Rows, RunFolder, Table, TableError, metrics};
+use leaklab_record::{Header, RecordError, Row, Rows, RunFolder, Table, TableError, metrics, table};
 use std::path::{Path, PathBuf};
 
 /// Tables of every complete run.
@@ -77,7 +77,7 @@ fn check_complete(run: &RunRecord, folder: &RunFolder) -> Result<(), AnalysisErr
         return Ok(());
     }
     let compared: &[&str] = if run.config.probe { &[] } else { &OF_COMPARED };
-    let tables = OF_ALL.iter().chain(compared).map(|table| folder.analysis().join(format!("{table}.json")));
+    let tables = OF_ALL.iter().chain(compared).map(|table| table::file(&folder.analysis(), table));
     let metrics = Some(folder.metrics()).filter(|_| run.epochs.is_empty());
     match metrics.into_iter().chain(tables.filter(|path| !path.exists())).next() {
         Some(path) => Err(AnalysisError::Missing { path }),

@@ -29,7 +29,7 @@ use leaklab_record::tables::{
     AdviceRow, CellRow, ColourRow, LayerLeakRow, PriceRow, ResponseRow, SplitRow, TimeRow, WHY_CLAIMS,
     WhyRow, WindowRow,
 };
-use leaklab_record::{NoiseKey, RecordError, Row, RunFolder, Stimulus, Table};
+use leaklab_record::{NoiseKey, RecordError, Row, RunFolder, Stimulus, Table, table};
 use std::path::{Path, PathBuf};
 use subjects::{Panel, Subjects};
 
@@ -134,7 +134,7 @@ fn write(
         Weights::Last => out.to_owned(),
         Weights::Best => {
             subjects.notes.push("Weights of the epochs with the highest test accuracy.".to_owned());
-            out.join("best")
+            table::of_best(out)
         }
     };
     let tables = tables(&subjects, report)?;

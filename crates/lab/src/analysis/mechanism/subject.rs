@@ -120,7 +120,7 @@ impl Subject {
 
     /// The network of an opened run; results are stored in the run's folder.
     pub fn of_run(analyst: Analyst, trained: Tau, taus: &[Tau]) -> Result<Self, AnalysisError> {
-        let folder = analyst.run.folder.analysis().join("cells");
+        let folder = analyst.run.folder.cells();
         let Analyst { run, dataset, presentation, pool, .. } = analyst;
         let severities = run.config.severities.clone();
         let work = Work { pool, folder: Some(folder) };
