@@ -100,7 +100,8 @@ impl Session {
                     return Err(RunError::NoCheckpoint { path: folder.path().to_owned(), recorded }.into());
                 }
                 let (training, _) = presentations(&config, &dataset, options.isa);
-                let mut network = initial::network(&config, &training, &dataset.train)?;
+                let initial = || initial::network(&config, &training, &dataset.train);
+                let mut network = pool.install(initial)?;
                 if let Some(initial) = &options.initial {
                     network.weights.clone_from(&initial.weights);
                 }
