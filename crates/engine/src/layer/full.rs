@@ -252,11 +252,13 @@ impl Full {
             // The last vectors of a chunk may be past the layer's last output, where weights
             // are zero, but not past its last word.
             let first = chunk * self.vectors;
-            let vectors = self.vectors.min(4 * words_per_step - first);
-            assert!(vectors == self.vectors, "a chunk must be whole words, or the layer a single word");
+            assert!(
+                first + self.vectors <= 4 * words_per_step,
+                "a chunk must be whole words, or the layer a single word"
+            );
             let kernel = Fire {
                 current,
-                vectors,
+                vectors: self.vectors,
                 dynamics,
                 squares: &mut lanes,
                 words: out.words_mut(),
