@@ -77,7 +77,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let split = if arguments.train { &dataset.train } else { &dataset.test };
     let mut images = Images::new(false);
     let mut measure = |network: &Network| -> Result<Evaluation, Box<dyn std::error::Error>> {
-        let packed = Packed::new(network, isa)?;
+        let packed = pool.install(|| Packed::new(network, isa))?;
         let evaluation = evaluate(&packed, &run.config.network, &presentation, split, &pool, &mut |done| {
             images.show("evaluating", done as u64, split.len() as u64);
             true

@@ -97,11 +97,11 @@ fn show(
     }
     let config = RunConfig::resolve(settings).map_err(usage)?;
     let dataset = load_dataset(&config)?;
-    let packed = Packed::new(&model.network, Isa::best())?;
+    let pool = threads(None)?;
+    let packed = pool.install(|| Packed::new(&model.network, Isa::best()))?;
     let presentation = presentation(&config, &dataset);
     let mut images = Images::new(false);
     let total = dataset.test.len() as u64;
-    let pool = threads(None)?;
     let evaluation = evaluate(&packed, &config.network, &presentation, &dataset.test, &pool, &mut |done| {
         images.show("evaluating", done as u64, total);
         true

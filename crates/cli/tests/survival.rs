@@ -272,3 +272,41 @@ fn ctrl_c_stops_where_it_can_be_resumed() {
     succeed(&mut resume(&stopped));
     assert_same(&alone, &stopped);
 }
+
+/// Adam's bias correction depends on its number of steps, which are fewer than the run's updates after a
+/// change of the optimiser.
+#[test]
+fn after_a_change_of_the_optimiser_a_stop_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (alone, stopped) = (folder.path().join("alone"), folder.path().join("stopped"));
+    let has_steps = |run: &Path| {
+        let bytes = fs::read(run.join("checkpoint.safetensors")).unwrap();
+        bytes.windows(15).any(|word| word == b"optimiser_steps")
+    };
+    // Sets the optimiser and the number of epochs of a run, and continues it.
+    let go_on = |run: &Path, optimiser: &str, epochs: u32| {
+        let path = run.join("run.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().map(|line| match line.split(' ').next() {
+            Some("optimiser") => format!("optimiser = \"{optimiser}\""),
+            Some("epochs") => format!("epochs = {epochs}"),
+            Some("learning_rate") => "learning_rate = 0.01".to_owned(),
+            _ => line.to_owned(),
+        });
+        fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        succeed(&mut resume(run));
+    };
+    for run in [&alone, &stopped] {
+        succeed(&mut train(run, &["epochs=1", "schedule.after=[]"]));
+        assert!(!has_steps(run), "SGD does not count its steps");
+    }
+    go_on(&alone, "adam", 3);
+    go_on(&stopped, "adam", 2);
+    go_on(&stopped, "adam", 3);
+    assert!(has_steps(&alone) && has_steps(&stopped));
+    assert_same(&alone, &stopped);
+    // A run that always had the same optimiser has the same file as ever.
+    let adam = folder.path().join("adam");
+    succeed(&mut train(&adam, &["optimiser=adam", "learning_rate=0.01"]));
+    assert!(!has_steps(&adam));
+}

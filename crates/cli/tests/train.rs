@@ -238,3 +238,35 @@ fn another_format_is_refused_with_the_remedy() {
     assert!(message(&output).contains("run.toml was changed"), "{}", message(&output));
     assert_eq!(fs::read_to_string(run.join("metrics.jsonl")).unwrap().lines().count(), 2);
 }
+
+/// Work outside the pool of `--threads` would start the threads of rayon's global pool.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_more_threads_than_asked_for() {
+    /// The most threads that a command had while it ran.
+    fn most_threads(command: &mut std::process::Command) -> usize {
+        use std::process::Stdio;
+        let command = command.env("RAYON_NUM_THREADS", "40").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut most = 0;
+        loop {
+            // A process that has ended has no such line, or one of a single thread.
+            let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+            let threads = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+            most = most.max(threads.map_or(0, |n| n.trim().parse().unwrap()));
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return most;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    // The pool's thread, the main thread, and a few that wait for signals or write.
+    const FEW: usize = 8;
+    let training = most_threads(train(&run, &["initial=rate", "time_steps=30"]).args(["--threads", "1"]));
+    assert!((2..=FEW).contains(&training), "training had {training} threads");
+    let evaluation = most_threads(leaklab(&["evaluate", "--threads", "1", "--train"]).arg(&run));
+    assert!((2..=FEW).contains(&evaluation), "evaluation had {evaluation} threads");
+}

@@ -4,6 +4,7 @@
 //! do not depend on the number of threads.
 
 use crate::masks::Masks;
+use crate::network::first_not_finite;
 use crate::packed::{Gradient, GroupGradient, Packed, PackedLayer, Workspace};
 use crate::simd::Row;
 use crate::spikes::{Input, Shape};
@@ -257,7 +258,7 @@ fn check_input(packed: &Packed, sample: usize, input: &Input, steps: usize) -> R
     if !consistent {
         return Err(InputError::Inconsistent { sample, shape });
     }
-    match values.iter().position(|x| !x.is_finite()) {
+    match first_not_finite(values) {
         Some(element) => Err(InputError::NonFinite { sample, element, value: values[element] }),
         None => Ok(()),
     }

@@ -42,9 +42,10 @@ pub enum MaskError {
         /// Number of neurons in the layer.
         expected: usize,
     },
-    /// A mask contains different non-zero values, or one that is not positive and finite.
+    /// A mask contains different non-zero values, or one that is not finite and at least 1.
     #[error(
-        "mask {number} contains {value} at entry {entry}; all entries must be 0 or the same positive number"
+        "mask {number} contains {value} at entry {entry}; all entries must be 0 or the same number, 1 or \
+         more"
     )]
     Value {
         /// Number of the mask, counted from 1.
@@ -107,7 +108,8 @@ impl Masks {
         self.0.truncate(count);
     }
 
-    /// Masks from arrays `[channel][row][column]`, each of which contains 0 and one positive number.
+    /// Masks from arrays `[channel][row][column]`, each of which contains 0 and one number of at least 1, as
+    /// `1/(1-p)` is.
     pub fn from_values(masks: &[&[f32]], architecture: &Architecture) -> Result<Self, MaskError> {
         let layers: Vec<_> = architecture.hidden().iter().filter(|l| l.kind.takes_dropout()).collect();
         if layers.len() != masks.len() {
@@ -123,7 +125,7 @@ impl Masks {
             let words = shape.channels.div_ceil(64);
             let mut keep = vec![0; shape.pixels() * words];
             for (entry, &value) in values.iter().enumerate() {
-                if value != 0.0 && (value != scale || !(value.is_finite() && value > 0.0)) {
+                if value != 0.0 && (value != scale || !(value.is_finite() && value >= 1.0)) {
                     return Err(MaskError::Value { number, entry, value });
                 }
                 let (channel, pixel) = (entry / shape.pixels(), entry % shape.pixels());
@@ -215,6 +217,12 @@ mod tests {
         assert!(matches!(Masks::from_values(&[&[1.0]], &net), Err(MaskError::Length { .. })));
         assert!(matches!(Masks::from_values(&[&[2.0, 1.0]], &net), Err(MaskError::Value { entry: 1, .. })));
         assert!(matches!(Masks::from_values(&[&[f32::NAN, 0.0]], &net), Err(MaskError::Value { .. })));
+        // A pool above would need more than four spikes.
+        for small in [0.75, -1.0] {
+            let error = Masks::from_values(&[&[0.0, small]], &net).unwrap_err();
+            assert_eq!(error, MaskError::Value { number: 1, entry: 1, value: small });
+        }
+        assert!(Masks::from_values(&[&[0.0, 1.0]], &net).is_ok());
         let masks = Masks::from_values(&[&[0.0, 1.25]], &net).unwrap();
         assert_eq!(masks.get(0).unwrap(), &Mask { keep: vec![2], scale: 1.25 });
     }

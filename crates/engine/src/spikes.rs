@@ -118,7 +118,6 @@ impl Spikes {
     }
 
     /// Number of spikes.
-    #[inline(always)] // so that kernels count with the instructions they are compiled for
     pub fn count(&self) -> u64 {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }

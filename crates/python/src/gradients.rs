@@ -116,8 +116,8 @@ fn read_masks(engine: &Engine, given: Vec<Bound<'_, PyAny>>, samples: usize) -> 
             arrays.iter().map(|(values, size)| &slice(values)[sample * size..][..*size]).collect();
         Masks::from_values(&rows, &engine.architecture).map_err(|error| match error {
             MaskError::Value { number, entry, value } => fault(format!(
-                "masks[{}] has {value} at element {entry} of sample {sample}; 0 and one positive number are \
-                 expected",
+                "masks[{}] has {value} at element {entry} of sample {sample}; 0 and one number of 1 or more \
+                 are expected",
                 number - 1
             )),
             MaskError::Count { .. } | MaskError::Length { .. } => fault(error),

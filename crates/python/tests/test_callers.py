@@ -28,7 +28,7 @@ IMAGES = np.arange(3 * 64, dtype=np.uint8).reshape(3, 1, 8, 8)
 def work(queue=None):
     """Everything that uses threads."""
     spikes = leaklab.encode(IMAGES, 6, 1)
-    network = leaklab.Network(NOTATION, seed=3)
+    network = leaklab.Network("1x8x8-4C3-2P-128FC-10o", seed=3)  # 128FC is packed by two threads
     forward = network.forward(spikes).prediction
     gradients = network.gradients(spikes, [0, 1, 2]).loss
     rate = leaklab.theory.rate(np.linspace(0.5, 1.5, 200), 0.1)
@@ -71,6 +71,7 @@ def work_on_runs(folder, queue=None):
     """Trains, evaluates and analyses a small run, and loads data that are computed in parallel."""
     run = folder / f"run-{multiprocessing.current_process().pid}"
     settings = SMALL | {"epochs": 1, "time_steps": 4, "train_limit": 20, "test_limit": 20}
+    settings |= {"network": "1x8x8-4C3-2P-128FC-10o"}  # 128FC is packed by two threads
     leaklab.train(settings, run)
     accuracy = leaklab.evaluate(run, threads=1)["accuracy"]
     tables = leaklab.analyse(run, "robustness", noise=["gaussian/pixel"])

@@ -120,6 +120,10 @@ pub struct Position {
     pub best_epoch: u64,
     /// That accuracy.
     pub best_accuracy: f64,
+    /// Steps of the optimiser since its state was the initial one, if they are not all `updates`: there are
+    /// fewer after a change of the optimiser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimiser_steps: Option<u64>,
 }
 
 /// A named array.

@@ -15,9 +15,18 @@ pub fn lower_bound(neuron: &Neuron, cutoff: f64) -> Result<f64, ParameterError> 
     require("cutoff", cutoff, |w| w > 0.0, "a finite number above 0")?;
     // Where C rounds to 1 (an IF neuron at frequency 0), `1 - C` is replaced by the rounding
     // error, which does not affect the integral.
-    let density = |omega: f64| {
-        let coherence = neuron.response(omega).expect("an angular frequency of at least 0").coherence;
-        -(1.0 - coherence).max(f64::EPSILON).log2()
+    let mut failed = None;
+    let mut density = |omega: f64| {
+        if failed.is_some() {
+            return 0.0;
+        }
+        match neuron.response(omega) {
+            Ok(response) => -(1.0 - response.coherence).max(f64::EPSILON).log2(),
+            Err(error) => {
+                failed = Some(error);
+                0.0
+            }
+        }
     };
     // The coherence varies on different scales below and above the rate,
     // and has peaks at multiples of the rate.
@@ -30,8 +39,12 @@ pub fn lower_bound(neuron: &Neuron, cutoff: f64) -> Result<f64, ParameterError> 
     }
     edges.push(cutoff);
     edges.sort_unstable_by(f64::total_cmp);
-    let integral: f64 = edges.windows(2).map(|ends| adaptive(density, ends[0], ends[1], 1e-9)).sum();
-    Ok(integral / TAU)
+    let integral: f64 = edges.windows(2).map(|ends| adaptive(&mut density, ends[0], ends[1], 1e-9)).sum();
+    match failed {
+        Some(error) => Err(error),
+        // The integral over a coherence of 0 is -0, which would be printed with its sign.
+        None => Ok(integral / TAU + 0.0),
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +81,22 @@ mod tests {
         let per_decade = bits(1e6) - bits(1e5);
         let expected = 2.0 * neuron.rate() * 10f64.ln() / (TAU * 2f64.ln());
         assert!((per_decade / expected - 1.0).abs() < 0.01, "{per_decade} {expected}");
+    }
+
+    #[test]
+    fn a_silent_neuron_carries_nothing() {
+        let bits = lower_bound(&neuron(Model::Lif, -9.0, 0.1), 10.0).unwrap();
+        assert_eq!(format!("{bits:.6}"), "0.000000");
+    }
+
+    /// A response that cannot be computed at some frequency below the cutoff is an error.
+    #[test]
+    fn a_response_beyond_the_limits_is_an_error() {
+        let error = |model, mu, d, cutoff| lower_bound(&neuron(model, mu, d), cutoff).unwrap_err();
+        let unresolved = error(Model::Qif, 5.0, 1e-3, 100.0);
+        assert!(matches!(unresolved, ParameterError::Unresolved { omega: Some(_), .. }), "{unresolved}");
+        let above = error(Model::Lif, 1.5, 0.1, 1e13);
+        assert!(matches!(above, ParameterError::Range { name: "omega", .. }), "{above}");
     }
 
     #[test]

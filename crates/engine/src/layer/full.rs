@@ -227,25 +227,9 @@ impl Full {
                         };
                         dispatch(isa, kernel);
                     }),
-                    FullSource::Real(values, steps) => self.real_currents(chunk, values, steps, current),
-                }
-            }
-        }
-    }
-
-    fn real_currents(&self, chunk: usize, values: &[f32], steps: usize, current: &mut [Row]) {
-        let rows = self.chunk_rows(chunk);
-        let (pixels, image) = (self.input.pixels(), self.real_channels() * self.input.pixels());
-        current.fill(Row::ZERO);
-        for step in 0..steps {
-            for (index, &value) in values[step * image..][..image].iter().enumerate() {
-                let row = index % pixels * self.input.channels + index / pixels;
-                for n in 0..self.vectors {
-                    let (sum, weights) =
-                        (&mut current[step * self.vectors + n], &rows[row * self.vectors + n]);
-                    for lane in 0..16 {
-                        sum[lane] += weights[lane] * value;
-                    }
+                    FullSource::Real(values, _) => by_vectors!(self.vectors, N => {
+                        dispatch(isa, RealForward::<N> { input: self.input, rows, values, current });
+                    }),
                 }
             }
         }
@@ -268,11 +252,13 @@ impl Full {
             // The last vectors of a chunk may be past the layer's last output, where weights
             // are zero, but not past its last word.
             let first = chunk * self.vectors;
-            let vectors = self.vectors.min(4 * words_per_step - first);
-            assert!(vectors == self.vectors, "a chunk must be whole words, or the layer a single word");
+            assert!(
+                first + self.vectors <= 4 * words_per_step,
+                "a chunk must be whole words, or the layer a single word"
+            );
             let kernel = Fire {
                 current,
-                vectors,
+                vectors: self.vectors,
                 dynamics,
                 squares: &mut lanes,
                 words: out.words_mut(),
@@ -401,6 +387,40 @@ impl Full {
     }
 }
 
+/// The weighted inputs of one image with real values, for one chunk: `[step][vectors]`.
+struct RealForward<'a, const N: usize> {
+    input: Shape,
+    rows: &'a [Row],
+    values: &'a [f32],
+    current: &'a mut [Row],
+}
+
+impl<const N: usize> Kernel for RealForward<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (pixels, channels) = (self.input.pixels(), self.input.channels);
+        let steps = self.current.len() / N;
+        let images = self.values.chunks_exact(self.values.len() / steps);
+        for (current, image) in self.current.chunks_exact_mut(N).zip(images) {
+            let mut sums = [V::zero(); N];
+            for (channel, values) in image.chunks_exact(pixels).enumerate() {
+                for (pixel, &value) in values.iter().enumerate() {
+                    let weights = &self.rows[(pixel * channels + channel) * N..][..N];
+                    for n in 0..N {
+                        // Not fused, so that all instruction sets give the same bits.
+                        sums[n] = sums[n].add(V::load(&weights[n]).mul(V::splat(value)));
+                    }
+                }
+            }
+            for n in 0..N {
+                sums[n].store(&mut current[n]);
+            }
+        }
+    }
+}
+
 struct WeightGradient<'a, const N: usize> {
     full: &'a Full,
     chunk: usize,
@@ -467,5 +487,35 @@ impl<const N: usize> WeightGradient<'_, N> {
             }
         }
         positive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sums are in the order of the inputs, so they have the bits of plain code.
+    #[test]
+    fn real_input_gives_the_same_bits_in_all_instruction_sets() {
+        let image = Shape { channels: 2, height: 1, width: 3 };
+        let (steps, fan_in) = (2, image.neurons());
+        let number = |i: usize| (i as f32 * 0.7).sin();
+        let values: Vec<f32> = (0..steps * fan_in).map(|i| number(i + 5)).collect();
+        for (outputs, signed) in [(3, true), (20, false), (70, true)] {
+            let weights: Vec<f32> = (0..outputs * fan_in).map(number).collect();
+            let plain = |step: usize, out: usize| {
+                let inputs = &values[step * fan_in..][..fan_in];
+                let weights = &weights[out * fan_in..][..fan_in];
+                inputs.iter().zip(weights).fold(0.0, |sum: f32, (x, w)| sum + w * x)
+            };
+            let plain: Vec<f32> = (0..steps * outputs).map(|i| plain(i / outputs, i % outputs)).collect();
+            let full = Full::new(image, outputs, &weights, signed);
+            for isa in Isa::available() {
+                let (mut currents, mut signal) = ([vec![Row([9.0; 16]); 3]], Vec::new());
+                full.currents(isa, &[FullSource::Real(&values, steps)], &mut currents);
+                full.signal(steps, &currents[0], &mut signal);
+                assert!(signal.iter().map(|x| x.to_bits()).eq(plain.iter().map(|x| x.to_bits())), "{isa}");
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::spikes::{Shape, Spikes};
 const THRESHOLD: f64 = 0.75;
 
 /// Number of spikes after which a pool neuron fires, if each spike adds `scale / 4`: the smallest `n` with
-/// `n * scale / 4 > 0.75`, which is 4 without dropout.
+/// `n * scale / 4 > 0.75`, which is 4 without dropout and at most 4, as `scale >= 1`.
 fn spikes_to_fire(scale: f32) -> u32 {
     (1..4).find(|&n| f64::from(n) * f64::from(scale) * 0.25 > THRESHOLD).unwrap_or(4)
 }

@@ -1,7 +1,7 @@
 //! Sixteen f32 lanes, independent of the registers that hold them.
 //!
-//! The lanes are the output channels of a layer; a sum over events never mixes lanes, so forward results are
-//! bit-identical in all instruction sets.
+//! The lanes are the output channels of a layer; a sum over events never mixes lanes, so spikes and
+//! predictions are bit-identical in all instruction sets.
 
 /// Sixteen floats in one cache line; an unaligned row would need two loads.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

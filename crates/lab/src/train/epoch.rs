@@ -49,7 +49,7 @@ impl Session {
         let images_per_second = if self.position.samples > first { rate(self.position.samples) } else { 0.0 };
         let (mut tested, mut fitted) = (None, None);
         if self.replica.config.evaluates(epoch) {
-            self.replica.packed.update(&self.replica.network)?;
+            self.replica.pack()?;
             tested = self.evaluate(Images::Test, report)?;
             if tested.is_some() && !self.replica.fitted.is_empty() {
                 fitted = self.evaluate(Images::Fitted, report)?;

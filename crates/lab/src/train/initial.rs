@@ -7,7 +7,7 @@ use crate::data::Presentation;
 use crate::data::Split;
 use crate::data::present::Scratch;
 use crate::evaluate::Inputs;
-use leaklab_engine::{Input, Isa, Leak, Network, Packed, Tau};
+use leaklab_engine::{Input, Leak, Network, Packed, Tau};
 
 /// Number of training images on which the rates are measured.
 const IMAGES: usize = 64;
@@ -26,9 +26,10 @@ pub(super) fn network(
                 training.show(images, i, 0, &mut Scratch::default(), input);
             };
             let shown = Inputs { count: IMAGES.min(images.len()), steps: config.time_steps, show };
+            let isa = training.encoding.isa;
             let without = network.clone().with_leak(Leak::uniform(Tau::INFINITE))?;
-            let wanted = rates(&Packed::new(&without, Isa::best())?, &shown)?;
-            scale_to_rates(&mut network, &wanted, &shown, Isa::best())?;
+            let wanted = rates(&Packed::new(&without, isa)?, &shown)?;
+            scale_to_rates(&mut network, &wanted, &shown, isa)?;
         }
     }
     Ok(network)
@@ -40,6 +41,7 @@ mod tests {
     use crate::config::Settings;
     use crate::data::{Limits, load};
     use crate::evaluate;
+    use leaklab_engine::Isa;
 
     fn config(settings: &[&str]) -> RunConfig {
         let mut all = Settings::default();

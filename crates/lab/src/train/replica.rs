@@ -126,13 +126,20 @@ impl Replica {
         Ok(())
     }
 
+    /// Packs the current weights.
+    pub fn pack(&mut self) -> Result<(), TrainError> {
+        let Replica { packed, network, pool, .. } = self;
+        Ok(pool.install(|| packed.update(network))?)
+    }
+
     /// Runs a batch forward and backward. Returns the result of each sample, in order, and stores the
     /// gradient.
     pub fn batch(&mut self, epoch: u64, batch: u64) -> Result<Vec<Scored>, TrainError> {
         if self.order.0 != epoch {
             self.order = (epoch, philox::shuffle(self.config.seed, epoch as u32, self.dataset.train.len()));
         }
-        let Replica { config, training, packed, network, scratch, gradients, pool, ranks, .. } = self;
+        self.pack()?;
+        let Replica { config, training, packed, scratch, gradients, pool, ranks, .. } = self;
         let split = &self.dataset.train;
         let from = batch as usize * config.batch;
         let samples = &self.order.1[from..(from + config.batch).min(self.order.1.len())];
@@ -148,7 +155,6 @@ impl Replica {
             let spikes = (0..counted).map(|layer| trace.spikes(layer).count()).collect();
             Scored { correct: trace.class() == label, sse: trace.sse(label), spikes }
         };
-        pool.install(|| packed.update(network))?;
         match ranks {
             Ranks::Alone => pool.install(|| {
                 let (steps, mode) = (config.time_steps, config.gradient);

@@ -100,7 +100,8 @@ impl Session {
                     return Err(RunError::NoCheckpoint { path: folder.path().to_owned(), recorded }.into());
                 }
                 let (training, _) = presentations(&config, &dataset, options.isa);
-                let mut network = initial::network(&config, &training, &dataset.train)?;
+                let initial = || initial::network(&config, &training, &dataset.train);
+                let mut network = pool.install(initial)?;
                 if let Some(initial) = &options.initial {
                     network.weights.clone_from(&initial.weights);
                 }
@@ -254,9 +255,13 @@ impl Session {
                 values: self.replica.network.weights[p.offset..p.offset + p.len].to_vec(),
             })
             .collect();
+        let mut position = Position { optimiser_steps: None, ..self.position.clone() };
         if with_optimiser {
-            let moments =
-                moment_names(self.replica.config.optimiser()).iter().zip(&self.replica.state.moments);
+            let state = &self.replica.state;
+            if !state.moments.is_empty() && state.steps != position.updates {
+                position.optimiser_steps = Some(state.steps);
+            }
+            let moments = moment_names(self.replica.config.optimiser()).iter().zip(&state.moments);
             tensors.extend(moments.map(|(name, values)| Tensor {
                 name: (*name).to_owned(),
                 shape: vec![values.len()],
@@ -266,7 +271,7 @@ impl Session {
         let header = Header {
             format: checkpoint::FORMAT,
             checksum: String::new(),
-            position: self.position.clone(),
+            position,
             settings: self.replica.config.bound(),
             data: self.data.clone(),
         };
@@ -358,7 +363,8 @@ pub(super) fn optimiser_state(config: &RunConfig, checkpoint: &Checkpoint, netwo
     for (name, moment) in moment_names(config.optimiser()).iter().zip(&mut state.moments) {
         if let Some(tensor) = checkpoint.tensor(name).filter(|t| t.values.len() == moment.len()) {
             moment.clone_from(&tensor.values);
-            state.steps = checkpoint.header.position.updates;
+            let position = &checkpoint.header.position;
+            state.steps = position.optimiser_steps.unwrap_or(position.updates);
         }
     }
     state

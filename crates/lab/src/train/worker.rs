@@ -81,7 +81,7 @@ pub fn work(options: &Options, asked: &dyn Fn() -> bool) -> Result<(), TrainErro
             }
             Order::Evaluate { images, from, count } => {
                 if !packed {
-                    replica.packed.update(&replica.network)?;
+                    replica.pack()?;
                     packed = true;
                 }
                 replica.measure(images, from..from + count, &scratch)?;
