@@ -21,7 +21,8 @@ use std::str::FromStr;
 /// An instruction set that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Isa {
-    /// AVX-512 (F, BW, DQ, VL, VBMI2): sixteen lanes in one register. Zen 4, Ice Lake and later.
+    /// AVX-512 (F, BW, DQ, VL, and VBMI2 where the CPU has it): sixteen lanes in one register. Zen 4,
+    /// Skylake-X and later.
     Avx512,
     /// AVX2 and FMA: sixteen lanes in two registers.
     Avx2,
@@ -156,7 +157,13 @@ pub(crate) fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     match isa {
         Isa::Portable => vectorise(isa, With::<Portable, K>(kernel, std::marker::PhantomData)),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => vectorise(isa, With::<x86::Avx512, K>(kernel, std::marker::PhantomData)),
+        Isa::Avx512 if x86::has_avx512_vbmi2() => {
+            let work = With::<x86::Avx512<true>, K>(kernel, std::marker::PhantomData);
+            // SAFETY: the CPU has the features, by the condition.
+            unsafe { x86::run_avx512_vbmi2(work) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => vectorise(isa, With::<x86::Avx512<false>, K>(kernel, std::marker::PhantomData)),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => vectorise(isa, With::<x86::Avx2, K>(kernel, std::marker::PhantomData)),
         #[cfg(not(target_arch = "x86_64"))]

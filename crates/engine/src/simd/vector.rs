@@ -97,8 +97,8 @@ pub(crate) trait Part: Copy {
 
 /// Implements [`Part`] for a vector that is one register.
 macro_rules! whole_part {
-    ($vector:ty) => {
-        impl $crate::simd::Part for $vector {
+    ($vector:ty $(, $constant:ident)?) => {
+        impl$(<const $constant: bool>)? $crate::simd::Part for $vector {
             const LANES: usize = 16;
             #[inline(always)]
             fn zero() -> Self {

@@ -4,14 +4,18 @@ use super::vector::whole_part;
 use super::{Part, Vector, Work};
 use std::arch::x86_64::*;
 
-/// Whether the CPU has the features that [`Avx512`] uses.
+/// Whether the CPU has the features that `Avx512<false>` uses.
 pub(super) fn has_avx512() -> bool {
     has_avx2()
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// Whether the CPU has the features that `Avx512<true>` uses.
+pub(super) fn has_avx512_vbmi2() -> bool {
+    has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
 /// Whether the CPU has the features that [`Avx2`] uses.
@@ -25,6 +29,11 @@ pub(super) fn has_avx2() -> bool {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) fn run_avx512_vbmi2<W: Work>(work: W) -> W::Output {
+    work.run()
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn run_avx512<W: Work>(work: W) -> W::Output {
     work.run()
 }
@@ -34,16 +43,18 @@ pub(super) fn run_avx2<W: Work>(work: W) -> W::Output {
     work.run()
 }
 
-/// Sixteen lanes in one register.
+/// Sixteen lanes in one register. `VBMI2` states whether the CPU has AVX-512 VBMI2, whose compression of
+/// bytes [`Vector::select`] uses.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512(__m512);
+pub(crate) struct Avx512<const VBMI2: bool>(__m512);
 
-whole_part!(Avx512);
+whole_part!(Avx512<VBMI2>, VBMI2);
 
 // SAFETY (every block of this impl): a value of `Avx512` is only created in code that runs under `run_avx512`
-// or another function with the same features, and loads and stores go through references to sixteen floats.
+// (`run_avx512_vbmi2` if `VBMI2`) or another function with the same features, and loads and stores go through
+// references to sixteen floats.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Vector for Avx512 {
+impl<const VBMI2: bool> Vector for Avx512<VBMI2> {
     type Part = Self;
     #[inline(always)]
     fn zero() -> Self {
@@ -123,6 +134,9 @@ impl Vector for Avx512 {
     }
     #[inline(always)]
     fn select<const SHIFT: u32>(table: &[u8; 64], bits: u64, offset: u16, target: &mut [u16; 64]) -> usize {
+        if !VBMI2 {
+            return super::Portable::select::<SHIFT>(table, bits, offset, target);
+        }
         unsafe {
             let (shift, offset) = (_mm_cvtsi32_si128(SHIFT as i32), _mm512_set1_epi16(offset as i16));
             let chosen = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(table.as_ptr().cast()));
