@@ -2,7 +2,7 @@
 
 use crate::images::Images;
 use crate::interrupt::Interrupt;
-use crate::{Outcome, flags, usage};
+use crate::{Outcome, flags, folder, usage};
 use leaklab_engine::noise::{HIGHEST_SEVERITY, NoiseError};
 use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
@@ -58,6 +58,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         let reason = "not the folder of a study; `leaklab study` makes one";
         return Err(format!("{}: {reason}", arguments.study.display()).into());
     }
+    folder::check_study(&arguments.study)?;
     let Members { runs, baseline } = members(std::slice::from_ref(&arguments.study))?;
     let baseline = arguments.baseline.or(baseline);
     let options = Options {

@@ -2,7 +2,7 @@
 
 use crate::images::Images;
 use crate::interrupt::Interrupt;
-use crate::{Outcome, flags, folder};
+use crate::{Outcome, flags, folder, output};
 use leaklab_engine::Isa;
 use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::mechanism::sentences;
@@ -196,7 +196,17 @@ fn noises(names: &[String]) -> Result<Vec<NoiseKey>, Box<dyn std::error::Error>>
 fn run_compare(arguments: CompareArguments) -> Outcome {
     let Members { runs, baseline } = members(&arguments.runs)?;
     let out = match arguments.out {
-        Some(out) => out,
+        Some(out) => {
+            // Tables in a study's folder are shown on its page, so they must be those of the study.
+            let own = match arguments.runs.as_slice() {
+                [folder] if StudyFolder::at(folder).exists() => Some(StudyFolder::at(folder).compare()),
+                _ => None,
+            };
+            if own.is_none_or(|own| output::resolved(&own) != output::resolved(&out)) {
+                output::folder("--out", &out)?;
+            }
+            out
+        }
         None => match arguments.runs.as_slice() {
             // STUDY/runs/RUN has its tables in STUDY/compare. A part of a study's runs must not replace them.
             [folder] if !RunFolder::at(folder).exists() => StudyFolder::at(folder).compare(),

@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, default_value = "100", value_parser = flags::tau, allow_negative_numbers = true)]
     tau: Tau,
     /// Threshold
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     v_th: f32,
     /// Time steps
     #[arg(long, default_value_t = 100)]

@@ -100,7 +100,7 @@ struct Show {
     #[arg(long)]
     train: bool,
     /// Seed of all random numbers.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// Folder with the data set; LEAKLAB_DATA or the cache folder if not given.
     #[arg(long, value_name = "DIR")]

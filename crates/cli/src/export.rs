@@ -1,7 +1,7 @@
 //! `leaklab export`.
 
-use crate::Outcome;
 use crate::output::{self, FileKind};
+use crate::{Outcome, flags};
 use leaklab_lab::exchange::quantise::{self, WeightBits};
 use leaklab_lab::exchange::{self, Model, Target, nir, npz};
 use leaklab_lab::run::Weights;
@@ -40,11 +40,17 @@ pub struct Arguments {
     #[arg(long, value_name = "TOOL", default_value = Target::Generic.name(), requires = "nir")]
     target: Target,
     /// NIR: length of a step in seconds [default: 0.0001, for Norse 0.001].
-    #[arg(long, requires = "nir", allow_negative_numbers = true)]
+    #[arg(long, requires = "nir", value_parser = flags::positive, allow_negative_numbers = true)]
     dt: Option<f64>,
     /// NIR: r of IF nodes; 1 for tools that add r I in a step, 1/dt for tools that add r I dt [default: what
     /// the target expects].
-    #[arg(long, value_name = "R", requires = "nir")]
+    #[arg(
+        long,
+        value_name = "R",
+        requires = "nir",
+        value_parser = flags::positive,
+        allow_negative_numbers = true
+    )]
     if_r: Option<f64>,
     /// NIR: write neurons without leak as LIF nodes whose decay is 1, for tools that read IF as leaky.
     #[arg(long, requires = "nir")]

@@ -1,8 +1,10 @@
 //! Flags that several subcommands share. A wrong value is refused with one sentence.
 
+use crate::output::path_text;
 use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, NoiseError, Scenario};
-use leaklab_engine::{LeakChange, LeakError, Tau};
+use leaklab_engine::{LeakChange, Tau};
 use leaklab_lab::train::MOST_THREADS;
+use std::path::PathBuf;
 
 /// A number of threads.
 pub fn threads(text: &str) -> Result<usize, String> {
@@ -38,13 +40,25 @@ pub fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "a number is expected".to_owned())
 }
 
+/// A positive number that float32 can represent.
+pub fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|&x: &f64| x > 0.0 && (x as f32).is_normal());
+    number.ok_or_else(|| "a number above 0 is expected".to_owned())
+}
+
 /// Help of `--isa`.
 pub const ISA: &str = "Instruction set of the kernels: avx512, avx2 or portable [default: the fastest]; the \
                        last bits of trained weights and of norms depend on it";
 
 /// A membrane time constant.
 pub fn tau(text: &str) -> Result<Tau, String> {
-    text.parse().map_err(|_| "a number of steps (1/64 or more) or inf is expected".to_owned())
+    let expected = || "a number of steps (1/64 or more) or inf is expected".to_owned();
+    let tau: Tau = text.parse().map_err(|_| expected())?;
+    // A number above the range of floating point is not what `inf` means.
+    if !tau.leaks() && text.contains(|c: char| c.is_ascii_digit()) {
+        return Err(format!("this number is too large; {}", expected()));
+    }
+    Ok(tau)
 }
 
 /// The time constant of a layer, as text.
@@ -52,6 +66,15 @@ pub fn layer_tau(text: &str) -> Result<String, String> {
     let (layer, steps) =
         text.split_once('=').ok_or("a layer and its time constant are expected, such as conv1=5")?;
     tau(steps).map(|_| format!("{}={steps}", layer.trim()))
+}
+
+/// Refuses two time constants for one layer.
+pub fn one_for_each_layer(assignments: &[String]) -> Result<(), String> {
+    let layers: Vec<&str> = assignments.iter().filter_map(|text| Some(text.split_once('=')?.0)).collect();
+    match (1..layers.len()).find(|&i| layers[..i].contains(&layers[i])) {
+        Some(i) => Err(format!("--layer-tau: {} is given twice; give one time constant", layers[i])),
+        None => Ok(()),
+    }
 }
 
 /// A leak other than that of training, for subcommands that run trained weights.
@@ -70,9 +93,10 @@ pub struct LeakFlags {
 
 impl LeakFlags {
     /// The change given by the flags.
-    pub fn change(&self) -> Result<LeakChange, LeakError> {
+    pub fn change(&self) -> Result<LeakChange, String> {
+        one_for_each_layer(&self.layer_tau)?;
         let mut change = LeakChange { tau: self.tau, readout_tau: self.readout_tau, ..LeakChange::default() };
-        self.layer_tau.iter().try_for_each(|layer| change.set_layer(layer))?;
+        self.layer_tau.iter().try_for_each(|layer| change.set_layer(layer)).map_err(|e| e.to_string())?;
         Ok(change)
     }
 }
@@ -110,6 +134,13 @@ impl NoiseFlags {
 pub fn minutes(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|&minutes: &f64| minutes >= 0.0);
     number.ok_or_else(|| "a number of minutes, 0 or more, is expected".to_owned())
+}
+
+/// The folder of the data sets from any settings, as it is stored.
+pub fn stored(folder: Option<PathBuf>) -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
+    let folder = folder.map(|folder| absolute(&folder));
+    folder.iter().try_for_each(|folder| path_text(folder).map(drop))?;
+    Ok(folder)
 }
 
 /// A folder that is stored in settings, as an absolute path: later commands may be run from elsewhere.

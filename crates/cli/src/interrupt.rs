@@ -33,7 +33,7 @@ impl Interrupt {
         let flag = Arc::new(AtomicBool::new(false));
         let asked = flag.clone();
         let first = OnceLock::<Instant>::new();
-        let _ = ctrlc::set_handler(move || {
+        on_signal(move || {
             if asked.swap(true, Ordering::SeqCst) {
                 if first.get_or_init(Instant::now).elapsed() < SAME {
                     return;
@@ -56,4 +56,34 @@ impl Interrupt {
     pub fn asked(&self) -> bool {
         self.by_user.load(Ordering::SeqCst) || self.by_system.load(Ordering::SeqCst)
     }
+}
+
+/// Calls `respond` at every Ctrl-C and termination signal. A hangup that is ignored when the program starts,
+/// as with `nohup`, stays ignored.
+#[cfg(unix)]
+fn on_signal(respond: impl Fn() + Send + 'static) {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    if !is_ignored(SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    if let Ok(mut signals) = signal_hook::iterator::Signals::new(signals) {
+        std::thread::spawn(move || signals.forever().for_each(|_| respond()));
+    }
+}
+
+/// Calls `respond` at every Ctrl-C and when the console is closed.
+#[cfg(not(unix))]
+fn on_signal(respond: impl FnMut() + Send + 'static) {
+    let _ = ctrlc::set_handler(respond);
+}
+
+/// Whether a signal is ignored. Only Linux reports this in a file; on other systems, it is taken as not
+/// ignored.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }

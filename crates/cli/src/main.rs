@@ -29,6 +29,7 @@ mod theory;
 mod train;
 
 use clap::{Parser, Subcommand};
+use leaklab_lab::analysis::AnalysisError;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -92,6 +93,7 @@ pub(crate) fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
         () if error.is::<Stopped>() => STOPPED,
+        () if matches!(error.downcast_ref(), Some(AnalysisError::Interrupted)) => STOPPED,
         () => 1,
     }
 }

@@ -141,18 +141,49 @@ pub fn file(flag: &str, path: &Path, kind: FileKind) -> Outcome {
 
 /// Refuses a folder that contains a run or a study, or that is a part of one.
 pub fn folder(flag: &str, path: &Path) -> Outcome {
-    let path_of = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let parent = path_of.parent().unwrap_or(Path::new(""));
-    let (run, study) = (RunFolder::at(parent), StudyFolder::at(parent));
-    let of_study = [study.runs(), study.compare(), study.theory()];
+    let place = resolved(path);
     let what = match () {
-        () if RunFolder::at(&path_of).exists() => "the folder of a run",
-        () if StudyFolder::at(&path_of).exists() => "the folder of a study",
-        () if run.exists() && run.analysis() == path_of => "the folder of a run's tables",
-        () if study.exists() && of_study.contains(&path_of) => "a folder of a study",
-        () => return Ok(()),
+        () if RunFolder::at(&place).exists() => "the folder of a run",
+        () if StudyFolder::at(&place).exists() => "the folder of a study",
+        () => return inner(flag, path),
     };
-    Err(usage(format!("{flag} {}: this is {what}; choose another folder", path.display())))
+    Err(not_here(flag, path, what))
+}
+
+/// Refuses a folder for a new run or study that is within a run or within a study's own folders.
+pub fn new_folder(flag: &str, path: &Path) -> Outcome {
+    let place = resolved(path);
+    match place.parent() {
+        Some(parent) if RunFolder::at(parent).exists() => Err(not_here(flag, path, "within a run")),
+        _ => inner(flag, path),
+    }
+}
+
+/// Refuses a folder that belongs to a run or a study, or that is within such a one.
+fn inner(flag: &str, path: &Path) -> Outcome {
+    for folder in resolved(path).ancestors() {
+        let Some(parent) = folder.parent() else { break };
+        let (run, study) = (RunFolder::at(parent), StudyFolder::at(parent));
+        let of_study = [study.runs(), study.compare(), study.theory(), study.slurm()];
+        if run.exists() && run.analysis() == folder {
+            return Err(not_here(flag, path, "the folder of a run's tables"));
+        }
+        if study.exists() && of_study.iter().any(|own| own == folder) {
+            return Err(not_here(flag, path, "a folder of a study"));
+        }
+    }
+    Ok(())
+}
+
+fn not_here(flag: &str, path: &Path, what: &str) -> Box<dyn std::error::Error> {
+    usage(format!("{flag} {}: this is {what}; choose another folder", path.display()))
+}
+
+/// An absolute path without links and dots, as far as it exists.
+pub fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = |known: &Path| Some(known.canonicalize().ok()?.join(path.strip_prefix(known).ok()?));
+    path.ancestors().find_map(known).unwrap_or_else(|| path.clone())
 }
 
 /// A path as text, for files that cannot hold any other.

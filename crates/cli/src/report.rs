@@ -1,7 +1,8 @@
 //! `leaklab report`.
 
-use crate::Outcome;
 use crate::output::FileKind;
+use crate::{Outcome, folder};
+use leaklab_report::study::records::Study;
 use std::path::PathBuf;
 
 /// Write the page of a study, finished or not, or of a single run.
@@ -19,6 +20,9 @@ pub fn run(arguments: Arguments) -> Outcome {
     // The page of a folder may be written again, also from a copy of the folder.
     arguments.out.iter().try_for_each(|out| FileKind::Page.check_ending("--out", out))?;
     let out = arguments.out.unwrap_or_else(|| arguments.folder.join("report.html"));
+    // First what the page itself refuses, because it names the file.
+    Study::read(&arguments.folder)?;
+    folder::check_study(&arguments.folder)?;
     let page = leaklab_report::study::write_to(&arguments.folder, &out, None)?;
     println!("{}", page.display());
     Ok(())

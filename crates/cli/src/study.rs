@@ -7,7 +7,7 @@ mod slurm;
 mod status;
 
 use crate::interrupt::Interrupt;
-use crate::output::path_text;
+use crate::output::{self, path_text};
 use crate::{Outcome, flags, stopped, usage};
 use leaklab_engine::{Isa, Tau};
 use leaklab_lab::config::StudyConfig;
@@ -55,7 +55,12 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Execute only run K of the plan, counted from 0, without the comparison: one task of a job array.
-    #[arg(long, value_name = "K", conflicts_with_all = ["dry_run", "watch", "compare", "status"])]
+    #[arg(
+        long,
+        value_name = "K",
+        conflicts_with_all = ["dry_run", "watch", "compare", "status"],
+        allow_negative_numbers = true
+    )]
     run: Option<usize>,
     /// Compare the runs that are done and write the page; start no run.
     #[arg(long, conflicts_with_all = ["dry_run", "watch", "status"])]
@@ -103,7 +108,16 @@ pub fn run(arguments: Arguments) -> Outcome {
     for path in [&arguments.out, &arguments.data_dir].into_iter().flatten() {
         path_text(path)?;
     }
-    let config = StudyConfig::load(&arguments.study(), &assignments(&arguments)?).map_err(usage)?;
+    if let Some(out) = &arguments.out {
+        output::new_folder("--out", out)?;
+        if out.is_file() {
+            return Err(usage(format!("--out {}: this is a file; give a folder", out.display())));
+        }
+    }
+    let mut config = StudyConfig::load(&arguments.study(), &assignments(&arguments)?).map_err(usage)?;
+    let data_dir = flags::stored(config.base.data_dir.take())?;
+    config.conditions.iter_mut().for_each(|condition| condition.run.data_dir.clone_from(&data_dir));
+    config.base.data_dir = data_dir;
     let folder = arguments.folder().unwrap_or_else(|| StudyFolder::default_for(&config.name));
     let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = arguments.threads.unwrap_or_else(all);
@@ -211,7 +225,7 @@ fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
     let mut words = vec![path_text(&program)?];
     words.extend(words_of(arguments, &study).into_iter().skip(1));
     words.extend(["--out".to_owned(), path_text(folder.path())?]);
-    if let Some(data) = &arguments.data_dir {
+    if let Some(data) = &plan.config.base.data_dir {
         words.extend(["--data-dir".to_owned(), absolute(data)?]);
     }
     words.extend(["--checkpoint-minutes".to_owned(), arguments.checkpoint_minutes.to_string()]);
@@ -237,7 +251,7 @@ fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
 }
 
 /// An error of a study, with its exit code.
-fn refused(error: StudyError) -> Box<dyn std::error::Error> {
+pub(crate) fn refused(error: StudyError) -> Box<dyn std::error::Error> {
     match error {
         StudyError::Other { .. } | StudyError::NoSuchRun { .. } => usage(error),
         StudyError::Interrupted => stopped(error),
@@ -292,13 +306,37 @@ fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The command that reproduces the study: everything that determines its results.
+/// The command that reproduces the study: everything that determines its results. A study that is continued
+/// from its own folder is reproduced by the command that started it, with the new flags.
 fn command(arguments: &Arguments) -> String {
-    words_of(arguments, &arguments.study())
-        .iter()
-        .map(|word| slurm::quoted(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let study = arguments.study();
+    let words = started(arguments, &study).unwrap_or_else(|| words_of(arguments, &study));
+    words.iter().map(|word| slurm::quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of the stored command with those of the new flags, if the study is that of the folder itself.
+fn started(arguments: &Arguments, study: &str) -> Option<Vec<String>> {
+    let folder = arguments.folder()?;
+    if output::resolved(study.as_ref()) != output::resolved(&folder.study_toml()) {
+        return None;
+    }
+    let text = leaklab_record::file::read_to_string(&folder.command()).ok()?;
+    let mut words = slurm::words(text.trim());
+    if !words.starts_with(&["leaklab".to_owned(), "study".to_owned()]) {
+        return None;
+    }
+    let new = words_of(arguments, study).split_off(3);
+    // These may be given only once; the flag --tau replaces the setting, whichever comes last.
+    let sets_tau = arguments.settings.iter().any(|text| text.trim_start().starts_with("tau="));
+    for (flag, again) in
+        [("--tau", sets_tau || !arguments.tau.is_empty()), ("--isa", arguments.isa.is_some())]
+    {
+        if let (true, Some(i)) = (again, words.iter().position(|word| word == flag)) {
+            words.drain(i..(i + 2).min(words.len()));
+        }
+    }
+    words.extend(new);
+    Some(words)
 }
 
 /// The words of this command, with another name for the study file.

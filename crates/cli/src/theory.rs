@@ -53,10 +53,10 @@ struct CurveArguments {
     neuron: neuron::NeuronArguments,
     /// Angular frequencies in units of 1/tau: a list 0.1,1,10 or START:STOP:N, evenly spaced, or
     /// START:STOP:N:log
-    #[arg(long, value_name = "LIST|RANGE", conflicts_with = "physical")]
+    #[arg(long, value_name = "LIST|RANGE", conflicts_with = "physical", allow_negative_numbers = true)]
     omega: Option<String>,
     /// Frequencies in hertz, written as for --omega; requires --physical
-    #[arg(long, value_name = "LIST|RANGE", requires = "physical")]
+    #[arg(long, value_name = "LIST|RANGE", requires = "physical", allow_negative_numbers = true)]
     frequency: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -68,7 +68,7 @@ struct InformationArguments {
     neuron: neuron::NeuronArguments,
     /// Cutoff frequencies: angular, in units of 1/tau, or hertz with --physical; written as for --omega.
     /// There is no default: for white noise the information grows with the cutoff without limit
-    #[arg(long, value_name = "LIST|RANGE")]
+    #[arg(long, value_name = "LIST|RANGE", allow_negative_numbers = true)]
     cutoff: String,
     #[command(flatten)]
     output: Output,
@@ -91,7 +91,7 @@ struct FigureArguments {
     )]
     segments: u32,
     /// Seed of the simulation
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
 }
 
@@ -130,6 +130,10 @@ pub fn run(arguments: Arguments) -> Outcome {
 impl CurveArguments {
     fn frequencies(&self) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
         match (&self.omega, &self.frequency) {
+            // clap does not enforce `requires` of a flag that conflicts with another one that is given.
+            (_, Some(_)) if !self.neuron.is_physical() => Err(crate::usage(
+                "--frequency is in hertz and requires --physical; give the frequencies with --omega",
+            )),
             (Some(text), _) => frequencies::parse("--omega", text),
             (None, Some(text)) => frequencies::parse("--frequency", text),
             (None, None) if self.neuron.is_physical() => {

@@ -1,7 +1,7 @@
 //! `leaklab train`.
 
 use crate::interrupt::Interrupt;
-use crate::output::path_text;
+use crate::output::{self, path_text};
 use crate::progress::{Progress, Style};
 use crate::{Outcome, STOPPED, exit_code, flags, usage};
 use leaklab_engine::{Isa, Place, Tau};
@@ -156,10 +156,13 @@ fn lead(arguments: &Arguments, ranks: &Ranks) -> Outcome {
     let summary = match &arguments.resume {
         Some(run) => train::resume(run, &options, &mut report)?,
         None => {
+            flags::one_for_each_layer(&arguments.layer_tau).map_err(usage)?;
             let data_dir = arguments.data_dir.as_deref().map(flags::absolute);
             let data_dir = data_dir.map(|folder| path_text(&folder)).transpose()?;
-            let config = config(arguments, data_dir.as_deref()).map_err(refused)?;
+            let mut config = config(arguments, data_dir.as_deref()).map_err(refused)?;
+            config.data_dir = flags::stored(config.data_dir)?;
             let out = arguments.out.clone().unwrap_or_else(|| config.default_folder());
+            output::new_folder("--out", &out)?;
             train::train(&config, &out, &options, &mut report)?
         }
     };

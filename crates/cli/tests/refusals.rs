@@ -149,6 +149,19 @@ fn every_subcommand_says_what_is_wrong() {
             2,
             "mu = 1e308 cannot be used: it must be a number from -1e12 to 1e12",
         ),
+        ("theory coherence --mu 0.8 --d 0.1 --frequency 10", 2, "in hertz and requires --physical"),
+        ("theory coherence --mu 0.8 --d 0.1 --omega 1 --frequency 5", 2, "in hertz and requires --physical"),
+        ("theory coherence --mu 0.8 --d 0.1 --omega -1", 2, "omega"),
+        ("theory coherence --mu 0.8 --d 0.1 --omega 1 --seed -1", 2, "invalid value '-1' for '--seed"),
+        ("data show digits --out sheet.png --seed -1", 2, "invalid value '-1' for '--seed"),
+        ("study digits --run -1", 2, "invalid value '-1' for '--run"),
+        ("study digits --slurm-script --cpus -1", 2, "invalid value '-1' for '--cpus"),
+        ("study digits --out unclosed.toml --dry-run", 2, "--out unclosed.toml: this is a file"),
+        ("train --dataset digits --tau 1e400", 2, "this number is too large"),
+        ("train --dataset digits --tau 30 --layer-tau conv1=5,conv1=6", 2, "conv1 is given twice"),
+        ("analyse empty all --layer-tau conv1=5 --layer-tau conv1=6", 2, "conv1 is given twice"),
+        ("export empty --nir net.nir --dt nan", 2, "a number above 0 is expected"),
+        ("export empty --nir net.nir --if-r 0", 2, "a number above 0 is expected"),
         ("network foo", 2, "the first token must be the input"),
         ("export empty --nir net.nir", 1, "not a run folder"),
         ("import random.nir", 1, "random.nir: not a readable NIR file"),
@@ -267,16 +280,25 @@ fn outputs_replace_no_file_of_a_run_or_study() {
         ("import net.nir --out study", "--out study: this is the folder of a study".into()),
         ("theory figure --segments 0 --out f.html --tables run", "this is the folder of a run".into()),
         ("theory figure --segments 0 --out f.html --tables study/theory", "a folder of a study".into()),
+        ("train --dataset digits --tau 30 --out run/analysis", "this is within a run".into()),
+        ("train --dataset digits --tau 30 --out run/inner", "this is within a run".into()),
+        ("train --dataset digits --tau 30 --out study/compare", "this is a folder of a study".into()),
+        ("train --dataset digits --tau 30 --out study/runs/other", "this is a folder of a study".into()),
+        ("train --dataset digits --tau 30 --out study/runs/.", "this is a folder of a study".into()),
+        ("study digits --out study/compare", "this is a folder of a study".into()),
+        ("study digits --out run/analysis", "this is within a run".into()),
+        ("analyse compare run --out run", "this is the folder of a run".into()),
+        ("analyse compare run --out run/analysis", "the folder of a run's tables".into()),
+        ("analyse compare run --out study", "this is the folder of a study".into()),
+        ("analyse compare run --out study/compare", "this is a folder of a study".into()),
     ] {
         let (code, message) = outcome(here, line);
         assert_eq!(code, Some(2), "{line}: {message}");
         assert!(message.contains(&words) && message.lines().count() == 1, "{line}: {message}");
     }
-    for out in ["study", "study/runs", "study/runs/."] {
-        let (code, message) = outcome(here, &format!("{train} {out}"));
-        let words = format!("{out}: this is a folder of a study; choose another --out");
-        assert!(code == Some(1) && message.contains(&words), "{message}");
-    }
+    let (code, message) = outcome(here, &format!("{train} study"));
+    let words = "study: this is a folder of a study; choose another --out";
+    assert!(code == Some(1) && message.contains(words), "{message}");
     assert_eq!(runs::results(&here.join("run")), before);
     assert_eq!(fs::read_dir(here.join("study")).unwrap().count(), 2, "nothing was written into the study");
     // Names of the user's own, also next to the files of a run.

@@ -227,3 +227,25 @@ fn a_live_process_keeps_its_run_and_a_dead_one_is_succeeded() {
     second.kill().unwrap();
     second.wait().unwrap();
 }
+
+/// `nohup` starts a program with the signal ignored, and it stays so.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let (folder, file) = small();
+    let long = fs::read_to_string(&file).unwrap().replace("epochs = 3", "epochs = 60");
+    fs::write(&file, long).unwrap();
+    for (ignored, code) in [(true, 0), (false, 75)] {
+        let out = folder.path().join(format!("ignored-{ignored}"));
+        let task = leaklab(&["study", &file, "--out", &out.to_string_lossy(), "--run", "0"]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", if ignored { "trap '' HUP; exec \"$0\" \"$@\"" } else { "exec \"$0\" \"$@\"" }]);
+        shell.arg(task.get_program()).args(task.get_args());
+        let child = spawn(shell);
+        let metrics = out.join("runs/tau-30_seed-1/metrics.jsonl");
+        until("an epoch", || fs::read_to_string(&metrics).is_ok_and(|text| !text.is_empty()));
+        assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(done.status.code(), Some(code), "{}", text(&done.stderr));
+    }
+}

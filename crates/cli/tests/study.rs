@@ -392,3 +392,74 @@ fn a_page_is_about_the_runs_of_its_plan() {
     let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     assert!(page.contains("The comparison includes runs that this study does not have: tau-inf_seed-1"));
 }
+
+/// A table of the theory that is lost or damaged is made again.
+#[test]
+fn lost_tables_of_the_theory_are_made_again() {
+    let (_folder, out) = finished();
+    let theory = Path::new(&out).join("theory");
+    for damage in [None, Some("{")] {
+        let table = theory.join("fig2_own_simulation.json");
+        fs::remove_file(&table).unwrap();
+        damage.iter().for_each(|text| fs::write(&table, text).unwrap());
+        let done = output(&["study", "--out", &out, "--quiet"]);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        assert!(fs::read_to_string(&table).unwrap().contains("\"rows\""));
+    }
+}
+
+/// The tables of a run must have been made with as many images as the study prescribes.
+#[test]
+fn runs_that_were_measured_with_other_images_are_not_done() {
+    let (_folder, out) = finished();
+    let runs = fs::read_dir(Path::new(&out).join("runs")).unwrap();
+    let before = fs::read(Path::new(&out).join("compare/claims.csv")).unwrap();
+    for run in runs.map(|run| run.unwrap().path()) {
+        let measured = output(&["analyse", &run.to_string_lossy(), "all", "--images", "10", "--quiet"]);
+        assert!(measured.status.success(), "{}", text(&measured.stderr));
+    }
+    let status = output(&["study", "--out", &out, "--status"]);
+    assert!(text(&status.stdout).contains(": 4 stopped of 4 runs"), "{}", text(&status.stdout));
+    let compared = output(&["study", "--out", &out, "--compare"]);
+    let message = text(&compared.stderr);
+    assert_eq!(compared.status.code(), Some(1), "{message}");
+    let expected = "measured with 10 test samples, and the study prescribes 60";
+    assert!(message.contains("4 of 4 runs are not done") && message.contains(expected), "{message}");
+    assert_eq!(fs::read(Path::new(&out).join("compare/claims.csv")).unwrap(), before);
+    assert!(output(&["study", "--out", &out, "--quiet"]).status.success());
+    assert!(output(&["study", "--out", &out, "--compare"]).status.success());
+}
+
+/// Other settings than those of the runs are neither shown on a page nor used for advice.
+#[test]
+fn an_edited_study_is_refused() {
+    let (_folder, out) = finished();
+    let page = fs::read(Path::new(&out).join("report.html")).unwrap();
+    let file = Path::new(&out).join("study.toml");
+    let edited = fs::read_to_string(&file).unwrap().replace("time_steps = 12", "time_steps = 25");
+    fs::write(&file, edited).unwrap();
+    for arguments in [&["report", &out][..], &["advise", &out, "--noise", "gaussian/pixel"]] {
+        let refused = output(arguments);
+        let message = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{message}");
+        assert!(message.contains("time_steps = 12, and the study now has 25"), "{message}");
+    }
+    assert_eq!(fs::read(Path::new(&out).join("report.html")).unwrap(), page);
+}
+
+/// The stored command makes the study, also after it was continued from its own folder with other flags.
+#[test]
+fn the_command_of_a_continued_study_does_not_need_the_study() {
+    let (folder, file) = small();
+    let out = folder.path().join("out");
+    with_short_theory(&out);
+    let run = |arguments: &[&str]| {
+        let done = output(&[arguments, &["--out", &out.to_string_lossy(), "--run", "0"]].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        fs::read_to_string(out.join("command.txt")).unwrap()
+    };
+    run(&["study", &file, "--tau", "30,inf", "--set", "name=small"]);
+    let command = run(&["study", "--tau", "30,100", "--set", "seeds=[1, 2, 3]"]);
+    let expected = format!("leaklab study {file} --set name=small --tau 30,100 --set 'seeds=[1, 2, 3]'\n");
+    assert_eq!(command, expected);
+}

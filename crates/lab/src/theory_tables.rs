@@ -10,6 +10,7 @@ use leaklab_theory::neuron::Shape;
 use leaklab_theory::simulate::{Settings, simulate};
 use leaklab_theory::units::{Membrane, Scale};
 use leaklab_theory::{Model, Neuron};
+use std::path::Path;
 
 /// How much to simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,11 @@ const NOISE: Input = Input { current: 1.0, noise: 1.0 };
 /// The tables `fig2_own`, `fig2_physical` and `fig2_noise_driven`, each followed by `NAME_simulation` if
 /// `simulation` is given.
 pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
+    tables_while(simulation, &mut || true).expect("nothing asked to stop")
+}
+
+/// [`tables`] that asks before each curve whether to continue; `None` if not.
+pub fn tables_while(simulation: Option<Simulation>, go_on: &mut dyn FnMut() -> bool) -> Option<Vec<Table>> {
     let own = panel(
         "fig2_own",
         "Each neuron on its own axis, as in the paper",
@@ -64,7 +70,8 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         simulation.map(|s| ([0.2, 100.0], s)),
         &[leaky(1.0, SIGNAL), leaky(3.0, SIGNAL), nearly_perfect(SIGNAL)],
         |_, frequency| frequency,
-    );
+        go_on,
+    )?;
     let cycles = "Physical frequency in cycles per unit of time, on one axis for all curves.";
     let range = [0.01, 10.0];
     let on_one_axis = |scale: &Scale, frequency: f64| scale.omega(frequency);
@@ -82,7 +89,8 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         simulation.map(|s| (range, s)),
         &[leaky(1.0, SIGNAL), leaky(3.0, SIGNAL), perfect(SIGNAL)],
         on_one_axis,
-    );
+        go_on,
+    )?;
     let (leaky_wins, at) = best_of_leak(range);
     let noise_driven = panel(
         "fig2_noise_driven",
@@ -97,8 +105,17 @@ pub fn tables(simulation: Option<Simulation>) -> Vec<Table> {
         simulation.map(|s| (range, s)),
         &[leaky(1.0, NOISE), leaky(3.0, NOISE), perfect(NOISE)],
         on_one_axis,
-    );
-    [own, physical, noise_driven].concat()
+        go_on,
+    )?;
+    Some([own, physical, noise_driven].concat())
+}
+
+/// Whether a folder has all tables that [`tables`] returns with a simulation, and all can be read.
+pub fn are_readable(folder: &Path) -> bool {
+    let readable = |name: &str| matches!(Rows::<CoherenceRow>::read_named(folder, name), Ok(Some(_)));
+    ["fig2_own", "fig2_physical", "fig2_noise_driven"]
+        .iter()
+        .all(|name| readable(name) && readable(&format!("{name}_simulation")))
 }
 
 fn membrane(resistance: f64, input: Input) -> Membrane {
@@ -176,7 +193,8 @@ fn panel(
     simulation: Option<([f64; 2], Simulation)>,
     curves: &[Curve],
     omega: impl Fn(&Scale, f64) -> f64,
-) -> Vec<Table> {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Table>> {
     let definition = format!("{definition} {axis}");
     let mut theory = Rows::new(title, &definition);
     for curve in curves {
@@ -188,7 +206,7 @@ fn panel(
             high: None,
         }));
     }
-    let Some((range, simulation)) = simulation else { return vec![theory.table_named(name)] };
+    let Some((range, simulation)) = simulation else { return Some(vec![theory.table_named(name)]) };
 
     let mut simulated = Rows::new(
         format!("{title}: simulation"),
@@ -199,6 +217,9 @@ fn panel(
         ),
     );
     for (number, curve) in curves.iter().enumerate() {
+        if !go_on() {
+            return None;
+        }
         let unit = omega(&curve.scale, 1.0);
         let range = [(range[0] * unit).max(curve.lowest), range[1] * unit];
         let omegas: Vec<f64> = logarithmic(range, POINTS.1).collect();
@@ -221,7 +242,7 @@ fn panel(
             simulated.note(format!("{}: {segments} segments.", curve.name));
         }
     }
-    vec![theory.table_named(name), simulated.table_named(&format!("{name}_simulation"))]
+    Some(vec![theory.table_named(name), simulated.table_named(&format!("{name}_simulation"))])
 }
 
 #[cfg(test)]

@@ -199,6 +199,7 @@ fn value(event: &Event) -> Option<Value> {
         Event::Waiting { what, holder } => {
             Some(json!({ "event": "waiting", "for": what, "holder": holder.to_string() }))
         }
+        Event::TheoryCurve { .. } => None,
         Event::Theory => Some(json!({ "event": "theory" })),
         Event::Mechanism(advance) => Some(analysing("mechanism", advance)),
         Event::NoMechanism(error) => Some(json!({ "event": "notice", "message": error.to_string() })),

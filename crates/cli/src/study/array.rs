@@ -49,6 +49,7 @@ impl Shown {
                 eprintln!("warning: where robustness comes from is not measured: {error}");
             }
             Event::Run { stage: Stage::Trained(_) | Stage::Analysed, .. }
+            | Event::TheoryCurve { .. }
             | Event::Theory
             | Event::Compared { .. } => {}
         }

@@ -80,7 +80,8 @@ impl Progress {
             Event::Waiting { what, holder } => {
                 return self.advance(&mut state, &format!("waiting for {what}: {holder}"));
             }
-            Event::Theory | Event::Compared { .. } => return,
+            Event::TheoryCurve { curve: 0 } => return self.print(&mut state, "computing the theory"),
+            Event::TheoryCurve { .. } | Event::Theory | Event::Compared { .. } => return,
         };
         match stage {
             Stage::Training(train::Event::Started { epoch, batch, batches, .. }) => {

@@ -37,7 +37,13 @@ pub struct Flags {
     #[arg(long, value_name = "T", value_parser = time, requires = "submission")]
     time: Option<u64>,
     /// Cores per task; from the plan if not given.
-    #[arg(long, value_name = "N", value_parser = crate::flags::threads, requires = "submission")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = crate::flags::threads,
+        requires = "submission",
+        allow_negative_numbers = true
+    )]
     cpus: Option<usize>,
     /// Largest number of tasks at a time; as many as Slurm allows if not given.
     #[arg(long, value_name = "N", value_parser = crate::flags::threads, requires = "submission")]
@@ -239,6 +245,26 @@ pub fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The words of a command whose words were written by [`quoted`].
+pub fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut within) = (Vec::new(), None::<String>, false);
+    let mut chars = command.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => within = !within,
+            ' ' if !within => {
+                words.extend(word.take());
+                continue;
+            }
+            '\\' if !within => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+        word.get_or_insert_default();
+    }
+    words.extend(word);
+    words
 }
 
 fn write(path: &Path, text: &str) -> Result<(), RecordError> {

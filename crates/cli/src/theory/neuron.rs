@@ -80,7 +80,7 @@ pub struct NeuronArguments {
     )]
     segments: u32,
     /// Seed of the simulation
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
 }
 

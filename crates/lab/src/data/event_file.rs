@@ -178,6 +178,12 @@ impl<'a> Given<'a> {
                     }
                     begin = end;
                 }
+                if begin != lists[0].len() {
+                    let many = lists[0].len();
+                    return Err(offsets.flaw(format!(
+                        "its last element is {begin}; {many}, the number of events, is expected"
+                    )));
+                }
             }
             Form::Dense(dense) => {
                 let [_, steps, channels, height, width] = dense.shape[..] else { return Ok(()) };

@@ -6,6 +6,7 @@
 //! Running a study again therefore does only what is missing, and the result is bit-identical.
 
 mod folder;
+mod images;
 mod measure;
 mod plan;
 mod resources;

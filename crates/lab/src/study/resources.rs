@@ -1,7 +1,7 @@
 //! What the parts of a study need on a batch system: cores, memory and time.
 
 use super::Plan;
-use crate::analysis::compare::is_complete;
+use super::images::TestImages;
 use crate::memory;
 use leaklab_record::StudyFolder;
 
@@ -44,8 +44,10 @@ impl Plan {
 
     /// The runs that are not complete, by their index in the plan.
     pub fn unfinished(&self, folder: &StudyFolder) -> Vec<usize> {
+        let images = TestImages { count: Some(self.test_images) };
         let runs = self.config.runs().into_iter().enumerate();
-        runs.filter(|(_, run)| !is_complete(&folder.run(&run.key()))).map(|(index, _)| index).collect()
+        let unfinished = runs.filter(|(_, run)| !images.is_done(run, &folder.run(&run.key())));
+        unfinished.map(|(index, _)| index).collect()
     }
 
     /// What the parts of the study need, with `cpus` cores per run; if not set, with as many as a run can

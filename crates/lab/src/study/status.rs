@@ -3,8 +3,8 @@
 //! it is changed; to read the file system's clock, a temporary file is created beside a lock and removed. The
 //! data set is read for its number of images only.
 
+use super::images::TestImages;
 use super::{Plan, StudyError, check};
-use crate::analysis::compare::is_complete;
 use crate::config::{RunConfig, StudyConfig};
 use crate::run::load_dataset;
 use leaklab_record::lock::Holder;
@@ -127,7 +127,8 @@ impl Status {
         let mean_image = mean(paces.iter().flatten().filter_map(|pace| pace.image).collect());
         let mut status = Vec::new();
         for (((run, folder), epochs), pace) in runs.iter().zip(&folders).zip(&epochs).zip(&paces) {
-            let state = state(folder)?;
+            let of_study = TestImages { count: images.map(|images| images.test) };
+            let state = state(folder, of_study.is_done(run, folder))?;
             let trained = epochs.last().map_or(0, |epoch| epoch.epoch);
             let seconds_to_go = pace.map(|pace| pace.epoch).or(mean_epoch).map(|epoch| {
                 let image = pace.and_then(|pace| pace.image).or(mean_image);
@@ -158,8 +159,8 @@ impl Status {
     }
 }
 
-fn state(folder: &RunFolder) -> Result<State, StudyError> {
-    if is_complete(folder) {
+fn state(folder: &RunFolder, done: bool) -> Result<State, StudyError> {
+    if done {
         return Ok(State::Done);
     }
     if !folder.path().is_dir() {
@@ -224,22 +225,22 @@ mod tests {
     fn the_reason_of_a_failure_is_read_or_an_error() {
         let parent = tempfile::tempdir().unwrap();
         let folder = RunFolder::at(parent.path());
-        assert_eq!(state(&folder).unwrap(), State::Missing);
+        assert_eq!(state(&folder, false).unwrap(), State::Missing);
         fs::write(folder.run_toml(), "").unwrap();
-        assert_eq!(state(&folder).unwrap(), State::Stopped);
+        assert_eq!(state(&folder, false).unwrap(), State::Stopped);
         fs::write(folder.failure(), "the disk is full\n").unwrap();
-        assert_eq!(state(&folder).unwrap(), State::Failed("the disk is full".to_owned()));
+        assert_eq!(state(&folder, false).unwrap(), State::Failed("the disk is full".to_owned()));
         fs::write(folder.failure(), b"\xff").unwrap();
-        let message = state(&folder).unwrap_err().to_string();
+        let message = state(&folder, false).unwrap_err().to_string();
         assert!(message.contains("failed.txt: cannot be read: it is not text in UTF-8"), "{message}");
         fs::File::create(folder.failure()).unwrap().set_len(1 << 40).unwrap();
-        let message = state(&folder).unwrap_err().to_string();
+        let message = state(&folder, false).unwrap_err().to_string();
         assert!(message.contains("failed.txt: cannot be read: it has more than"), "{message}");
         fs::remove_file(folder.failure()).unwrap();
         #[cfg(unix)]
         {
             assert!(std::process::Command::new("mkfifo").arg(folder.failure()).status().unwrap().success());
-            let message = state(&folder).unwrap_err().to_string();
+            let message = state(&folder, false).unwrap_err().to_string();
             assert!(message.contains("failed.txt: cannot be read: it is not a regular file"), "{message}");
         }
     }

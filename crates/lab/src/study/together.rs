@@ -3,12 +3,13 @@
 //! lock.
 
 use super::StudyError;
+use super::images::TestImages;
 use super::work::{Event, Work};
 use crate::analysis::compare::{CompareError, compare_folders, is_complete};
 use crate::analysis::{Advance, AnalysisError, mechanism};
 use crate::theory_tables;
 use crate::train::{self, Control};
-use leaklab_record::{RecordError, RunFolder, RunLock, atomic, file, lines};
+use leaklab_record::{RecordError, RunLock, atomic, file, lines};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,15 +26,26 @@ impl Work<'_> {
     }
 
     /// Writes the comparison of the runs that are complete so far, and records the time that analyses took.
-    pub(super) fn compare(&self, analyses: Option<Duration>) -> Result<(), StudyError> {
+    /// With `images`, only runs that were measured with as many are compared.
+    pub(super) fn compare(
+        &self,
+        analyses: Option<Duration>,
+        images: Option<TestImages>,
+    ) -> Result<(), StudyError> {
         let lock = self.lock()?;
         if let Some(analyses) = analyses {
             self.spent("analyses", analyses)?;
         }
         self.remove_mechanism(&lock)?;
         // Another lane may be measuring a run again whose tables were lost.
-        let runs = self.complete().into_iter().filter(|run| is_complete(&RunFolder::at(run)));
-        self.write_comparison(&lock, runs)
+        let folders = self.config.runs().into_iter().map(|run| (self.folder.run(&run.key()), run));
+        let done = folders.filter(|(folder, run)| match images {
+            Some(images) => images.is_done(run, folder),
+            None => is_complete(folder),
+        });
+        let mut runs: Vec<PathBuf> = done.map(|(folder, _)| folder.path().to_owned()).collect();
+        runs.sort();
+        self.write_comparison(&lock, runs.into_iter())
     }
 
     /// Removes the tables of the mechanism analysis. They describe the runs that were complete when they were
@@ -106,13 +118,21 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Writes the theory's tables, once: they depend on nothing in the study.
+    /// Writes the theory's tables, once: they depend on nothing in the study. If one is lost or damaged,
+    /// all are written again.
     pub(super) fn theory(&self) -> Result<(), StudyError> {
         let lock = self.lock()?;
         let (folder, mark) = (self.folder.theory(), self.folder.theory_complete());
         let begun = Instant::now();
-        if !mark.is_file() {
-            let tables = theory_tables::tables(Some(theory_tables::Simulation::default()));
+        if !mark.is_file() || !theory_tables::are_readable(&folder) {
+            let mut curve = 0;
+            let mut go_on = || {
+                curve += 1;
+                self.tell(&Event::TheoryCurve { curve: curve - 1 }) == Control::Continue
+            };
+            let simulation = Some(theory_tables::Simulation::default());
+            let tables = theory_tables::tables_while(simulation, &mut go_on);
+            let tables = tables.ok_or(StudyError::Interrupted)?;
             lock.check()?;
             std::fs::create_dir_all(&folder).map_err(RecordError::io(&folder, "cannot be written"))?;
             for table in tables {

@@ -7,6 +7,7 @@
 //! takes over the run of a process that dies.
 
 use super::folder::pinned;
+use super::images::TestImages;
 use super::plan::Plan;
 use super::{StudyError, begin, check};
 use crate::analysis::compare::CompareError;
@@ -67,6 +68,11 @@ pub enum Event<'a> {
         what: &'a str,
         /// The other process.
         holder: &'a Holder,
+    },
+    /// A curve of the theory is computed next.
+    TheoryCurve {
+        /// Its number, from 0.
+        curve: usize,
     },
     /// The theory's tables are written.
     Theory,
@@ -143,22 +149,23 @@ pub fn compare(
     let config = &with_digest(config, folder)?;
     let work = Work::begin(config, folder, options, watcher)?;
     work.theory()?;
-    let missing: Vec<String> = work.turns().into_iter().filter_map(incomplete).collect();
+    let images = TestImages::of(&config.base);
+    let missing: Vec<String> = work.turns().into_iter().filter_map(|turn| incomplete(turn, images)).collect();
     if missing.is_empty() {
         work.conclude(threads)?;
     } else {
-        work.compare(None)?;
+        work.compare(None, Some(images))?;
     }
     Ok(missing)
 }
 
 /// The name of a run that cannot be compared.
-fn incomplete(turn: Turn) -> Option<String> {
+fn incomplete(turn: Turn, images: TestImages) -> Option<String> {
     if !turn.folder.complete().is_file() {
         return Some(turn.name);
     }
-    let error = analysis::compare::read(&turn.folder).err()?;
-    Some(format!("{} ({error})", turn.name))
+    let flaw = images.flaw(&turn.config, &turn.folder)?;
+    Some(format!("{} ({flaw})", turn.name))
 }
 
 /// A study with the digest of the data that its folder was started with.
@@ -328,7 +335,7 @@ impl<'a> Work<'a> {
         match lock.filter(|_| !done_elsewhere()) {
             Some(lock) => {
                 let analyses = self.one(turn, lock, threads)?;
-                match self.compare(Some(analyses)) {
+                match self.compare(Some(analyses), None) {
                     // A run whose turn is still to come was measured with other images since it was complete.
                     Err(StudyError::Analysis(AnalysisError::Compare(CompareError::Images { .. }))) => {}
                     other => other?,

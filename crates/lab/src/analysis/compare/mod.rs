@@ -76,7 +76,7 @@ impl RunRecord {
     }
 
     /// Number of test images that an analysis used, if it is known.
-    fn images(&self, analysis: Analysis) -> Option<u64> {
+    pub(crate) fn images(&self, analysis: Analysis) -> Option<u64> {
         match analysis {
             Analysis::Robustness => self.correctness.first().map(|row| row.correct.len() as u64),
             Analysis::Activity | Analysis::Energy => self.activity_images,
@@ -131,8 +131,8 @@ pub enum CompareError {
     },
     /// Runs were analysed with different numbers of test images.
     #[error(
-        "{a} was analysed with {images_a} test samples and {b} with {images_b}; analyse both with the same \
-         number, for example with `leaklab analyse {b} {analysis} --images {images_a}`"
+        "{a} was analysed with {images_a} test samples and {b} with {images_b} ({analysis}); analyse both \
+         with the same number, or measure the runs of a study again with `leaklab study --out STUDY`"
     )]
     Images {
         /// The analysis.
