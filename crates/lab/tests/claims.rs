@@ -303,7 +303,7 @@ fn a_run_that_diverged_or_has_a_constant_output_did_not_learn() {
         let message = "the loss is not a finite number any more".to_owned();
         let notice = Notice {
             format: health::FORMAT,
-            epoch: epochs as u64,
+            epoch: epochs,
             kind,
             layers: Vec::new(),
             message,

@@ -85,7 +85,7 @@ fn analyses_with_other_numbers_of_images_are_refused() {
         }
         let name = runs[1].name.clone();
         let message = compare(&runs, None).unwrap_err().to_string();
-        let expected = format!("{name} with 10; analyse both");
-        assert!(message.contains(&expected) && message.contains(analysis.name()), "{message}");
+        let expected = format!("{name} with 10 ({}); analyse both", analysis.name());
+        assert!(message.contains(&expected), "{message}");
     }
 }

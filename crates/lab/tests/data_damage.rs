@@ -12,7 +12,7 @@ use leaklab_engine::philox::{Purpose, Stream};
 use leaklab_lab::data::{
     Binning, Flaw, Limits, cifar10, event_file, idx, image_folder, load, nmnist, svhn, zip,
 };
-use samples::{event_frames, event_lists, picture, recording};
+use samples::{event_frames, event_lists, event_lists_until, picture, recording};
 use std::io::{Cursor, Write};
 use support::mutate;
 use targets::files::{members, pack};
@@ -74,6 +74,18 @@ fn readers() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("event lists", members(&event_lists()), read_members),
         ("event frames", members(&event_frames()), read_members),
     ]
+}
+
+/// Events that belong to no recording would be lost unnoticed.
+#[test]
+fn events_after_the_last_offset_are_refused() {
+    let read = |last| {
+        let file = event_lists_until(last);
+        event_file::read(Cursor::new(&file), file.len() as u64, &BINNING).map(drop)
+    };
+    read(60).unwrap();
+    let flaw = read(55).unwrap_err();
+    assert!(flaw.reason.contains("last element is 55; 60, the number of events"), "{flaw:?}");
 }
 
 /// The next test runs this in a separate process.

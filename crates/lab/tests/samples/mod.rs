@@ -36,6 +36,11 @@ fn archive(arrays: &[(String, Vec<usize>, Vec<i32>)]) -> Vec<u8> {
 
 /// Recordings as lists of events.
 pub fn event_lists() -> Vec<u8> {
+    event_lists_until(60)
+}
+
+/// Lists of 60 events, with offsets that end at `last`.
+pub fn event_lists_until(last: i32) -> Vec<u8> {
     let mut arrays = Vec::new();
     for part in ["train", "test"] {
         let row = |name: &str, values: Vec<i32>| (format!("{part}_{name}"), vec![values.len()], values);
@@ -43,7 +48,7 @@ pub fn event_lists() -> Vec<u8> {
         arrays.push(row("x", (0..60).map(|i| i % 8).collect()));
         arrays.push(row("y", (0..60).map(|i| i % 6).collect()));
         arrays.push(row("p", (0..60).map(|i| i % 2).collect()));
-        arrays.push(row("offsets", vec![0, 20, 40, 60]));
+        arrays.push(row("offsets", vec![0, 20, 40, last]));
         arrays.push(row("labels", vec![0, 1, 0]));
     }
     archive(&arrays)

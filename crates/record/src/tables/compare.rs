@@ -273,8 +273,8 @@ crate::row! {
         /// Pairs of runs from which the value follows (runs with the small tau for claim 7).
         seeds: u64 [""],
         /// Pairs of runs that would decide an undecided claim with a power of 80 %, estimated from the
-        /// observed variance (for claim 7, runs with the small tau, if the same share of them fails); empty if
-        /// the claim is decided or no number of seeds would be enough.
+        /// observed variance (for claim 7, runs with the small tau, if the same share of them fails); empty
+        /// if the claim is decided or no number of seeds would be enough.
         seeds_needed: Option<u64> [""],
     }
 }

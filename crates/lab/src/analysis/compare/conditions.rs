@@ -229,15 +229,15 @@ fn diverged(run: &RunRecord) -> Option<&Notice> {
 /// epoch.
 fn ended_early(run: &RunRecord) -> Option<String> {
     let reached = run.epochs.last().map_or(0, |epoch| epoch.epoch);
-    let notice = diverged(run).filter(|_| reached < run.config.epochs as u64)?;
+    let notice = diverged(run).filter(|_| reached < run.config.epochs)?;
     Some(format!("epoch {} of {}: {}", notice.epoch, run.config.epochs, notice.message))
 }
 
 /// The reason, if the last hidden layer never fires: every image then has the same output. If one class has
 /// most of the images, such a network can be far above chance.
 fn constant_output(run: &RunRecord) -> Option<String> {
-    let rates = run.epochs.iter().rev().find(|epoch| !epoch.layers.is_empty())?.layers.iter();
-    let last = rates.filter(|layer| layer.spike_rate.is_some()).next_back()?;
+    let measured = run.epochs.iter().rev().find(|epoch| !epoch.layers.is_empty())?;
+    let last = measured.layers.iter().rfind(|layer| layer.spike_rate.is_some())?;
     let silent = last.spike_rate == Some(0.0);
     silent.then(|| format!("{} never fires, so every image has the same output", last.name))
 }
