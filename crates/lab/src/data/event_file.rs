@@ -22,12 +22,10 @@ const LARGEST_SIDE: i64 = 65_535;
 const PARTS: [&str; 2] = ["train", "test"];
 const ENDINGS: [&str; 7] = ["t", "x", "y", "p", "offsets", "events", "labels"];
 
-fn is_wanted(name: &str) -> bool {
-    let of_part = |part: &str| {
-        let ending = name.strip_prefix(part).and_then(|rest| rest.strip_prefix('_'));
-        ending.is_some_and(|ending| ENDINGS.contains(&ending))
-    };
-    name == "sensor" || name == CLASSES || PARTS.into_iter().any(of_part)
+fn is_wanted(name: &str) -> Result<bool, String> {
+    let of_parts = PARTS.iter().flat_map(|part| ENDINGS.map(|ending| format!("{part}_{ending}")));
+    let known: Vec<String> = of_parts.chain(["sensor", CLASSES].map(str::to_owned)).collect();
+    npy::is_among(name, &known)
 }
 
 /// Loads the file.

@@ -275,8 +275,24 @@ impl Arrays {
     }
 }
 
+/// Whether a data set reads an array of this name. Arrays of its own that have another name are skipped, but
+/// one that begins with `train_` or `test_` is probably misspelt: without it, other images would be used.
+pub(super) fn is_among(name: &str, known: &[String]) -> Result<bool, String> {
+    if known.iter().any(|known| known == name) {
+        return Ok(true);
+    }
+    match name.starts_with("train_") || name.starts_with("test_") {
+        true => Err(format!("{name} is none of the arrays that are read: {}", known.join(", "))),
+        false => Ok(false),
+    }
+}
+
 /// The arrays of the `.npz` file of a data set whose names `wanted` accepts; the others are not read.
-pub fn read(dataset: &str, path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Arrays, DataError> {
+pub fn read(
+    dataset: &str,
+    path: &Path,
+    wanted: impl Fn(&str) -> Result<bool, String>,
+) -> Result<Arrays, DataError> {
     if !path.exists() {
         return Err(DataError::NoFile { name: dataset.to_owned(), path: path.to_owned() });
     }
@@ -292,14 +308,14 @@ pub fn read(dataset: &str, path: &Path, wanted: impl Fn(&str) -> bool) -> Result
 pub fn read_from<R: std::io::Read + std::io::Seek>(
     reader: R,
     length: u64,
-    wanted: impl Fn(&str) -> bool,
+    wanted: impl Fn(&str) -> Result<bool, String>,
 ) -> Result<Arrays, Flaw> {
     let mut archive = Archive::open(reader)?;
     let mut budget = Budget::of_weights(length as usize);
     let mut list: Vec<Array> = Vec::new();
     for entry in archive.entries.clone() {
         let name = entry.name.strip_suffix(".npy").unwrap_or(&entry.name);
-        if !wanted(name) {
+        if !wanted(name).map_err(|reason| Flaw::new(entry.offset as usize, reason))? {
             continue;
         }
         let array = parse(name, entry.offset, archive.read(&entry, &mut budget)?)?;

@@ -32,8 +32,8 @@ fn all_names() -> impl Iterator<Item = &'static str> {
     [TRAIN, TEST].into_iter().flat_map(|names| [names.images, names.labels, names.samples]).chain([CLASSES])
 }
 
-fn is_wanted(array: &str) -> bool {
-    all_names().any(|name| name == array)
+fn is_wanted(array: &str) -> Result<bool, String> {
+    npy::is_among(array, &all_names().map(str::to_owned).collect::<Vec<_>>())
 }
 
 /// The data set of a file's arrays.
@@ -102,7 +102,7 @@ fn whole<T: TryFrom<i64>>(array: &Array) -> Result<Vec<T>, Flaw> {
 
 /// Whether a file was written by [`save`].
 pub fn is_copy(path: &Path) -> bool {
-    npy::read("npz", path, |array| array == COPY).is_ok_and(|arrays| arrays.find(COPY).is_some())
+    npy::read("npz", path, |array| Ok(array == COPY)).is_ok_and(|arrays| arrays.find(COPY).is_some())
 }
 
 /// Writes a data set of images as an `.npz` file, from which `load` reads a bit-identical data set.
@@ -174,6 +174,23 @@ mod tests {
             assert_eq!(made, dataset("npz", numbers(shape, &list, &labels), None, None).unwrap());
             assert_eq!((made.train.len(), made.test.len()), (8, 2));
         }
+    }
+
+    /// Without its test arrays, a file would be tested with a part of its training images.
+    #[test]
+    fn misspelt_arrays_are_refused() {
+        let pixels: Vec<u8> = (0..40).collect();
+        let arrays = |test: &'static str| {
+            let images = ("train_images", "|u1", &[10, 4][..], &pixels[..]);
+            let labels = ("train_labels", "|u1", &[10][..], &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1][..]);
+            file(&[images, labels, (test, "|u1", &[2, 4], &pixels[..8])])
+        };
+        assert!(arrays("note").is_ok());
+        let reason = arrays("test_imgs").unwrap_err().reason;
+        assert!(
+            reason.starts_with("test_imgs is none of the arrays that are read: train_images"),
+            "{reason}"
+        );
     }
 
     #[test]

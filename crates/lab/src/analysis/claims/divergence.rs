@@ -63,8 +63,8 @@ pub(super) fn judge(comparison: &Comparison) -> Vec<ClaimRow> {
         .collect()
 }
 
-/// The difference of two fractions, each given as (successes, trials), with Newcombe's interval. It follows from
-/// their Wilson intervals.
+/// The difference of two fractions, each given as (successes, trials), with Newcombe's interval. It follows
+/// from their Wilson intervals.
 fn difference(first: (f64, u64), second: (f64, u64)) -> Option<Estimate> {
     let (p, q) = wilson(first.0, first.1).zip(wilson(second.0, second.1))?;
     let mean = p.mean - q.mean;
