@@ -186,8 +186,8 @@ fn left_in(folder: &Path, version: &Version) -> Option<u64> {
     Some(limit?.saturating_sub(used.unwrap_or(0).saturating_sub(cache)))
 }
 
-/// The soft limit of the address space in `/proc/self/limits`, minus what `/proc/self/status` reports as used,
-/// in bytes.
+/// The soft limit of the address space in `/proc/self/limits`, minus what is used by `/proc/self/status`, in
+/// bytes.
 fn address_space_of(limits: &str, status: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
