@@ -10,7 +10,8 @@
 //! trained weights.
 
 use crate::{Outcome, usage};
-use leaklab_record::{RunFolder, StudyFolder, text};
+use leaklab_record::tables::PlanRow;
+use leaklab_record::{Row, RunFolder, StudyFolder, table, text};
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -154,7 +155,7 @@ pub fn folder(flag: &str, path: &Path) -> Outcome {
 pub fn new_folder(flag: &str, path: &Path) -> Outcome {
     let place = resolved(path);
     match place.parent() {
-        Some(parent) if RunFolder::at(parent).exists() => Err(not_here(flag, path, "within a run")),
+        Some(parent) if is_begun(&RunFolder::at(parent)) => Err(not_here(flag, path, "within a run")),
         _ => inner(flag, path),
     }
 }
@@ -165,14 +166,21 @@ fn inner(flag: &str, path: &Path) -> Outcome {
         let Some(parent) = folder.parent() else { break };
         let (run, study) = (RunFolder::at(parent), StudyFolder::at(parent));
         let of_study = [study.runs(), study.compare(), study.theory(), study.slurm()];
-        if run.exists() && run.analysis() == folder {
+        if is_begun(&run) && run.analysis() == folder {
             return Err(not_here(flag, path, "the folder of a run's tables"));
         }
-        if study.exists() && of_study.iter().any(|own| own == folder) {
+        let begun = study.exists() && table::file(study.path(), PlanRow::TABLE).exists();
+        if begun && of_study.iter().any(|own| own == folder) {
             return Err(not_here(flag, path, "a folder of a study"));
         }
     }
     Ok(())
+}
+
+/// Whether a folder contains a run that was begun: settings alone may be a file that a user wrote, beside
+/// which there may be folders of any name.
+fn is_begun(run: &RunFolder) -> bool {
+    run.exists() && [run.metrics(), run.checkpoint(), run.log()].iter().any(|file| file.exists())
 }
 
 fn not_here(flag: &str, path: &Path, what: &str) -> Box<dyn std::error::Error> {

@@ -262,6 +262,7 @@ fn outputs_replace_no_file_of_a_run_or_study() {
     runs::succeed(&mut runs::train(&here.join("run"), &[]));
     fs::create_dir_all(here.join("study/runs")).unwrap();
     fs::write(here.join("study/study.toml"), "").unwrap();
+    fs::write(here.join("study/plan.json"), "").unwrap();
     let before = runs::results(&here.join("run"));
     let ending = "give a name that ends in ";
     let train = "train --dataset digits --tau 30 --set epochs=1 --out";
@@ -300,7 +301,16 @@ fn outputs_replace_no_file_of_a_run_or_study() {
     let words = "study: this is a folder of a study; choose another --out";
     assert!(code == Some(1) && message.contains(words), "{message}");
     assert_eq!(runs::results(&here.join("run")), before);
-    assert_eq!(fs::read_dir(here.join("study")).unwrap().count(), 2, "nothing was written into the study");
+    assert_eq!(fs::read_dir(here.join("study")).unwrap().count(), 3, "nothing was written into the study");
+    // Files of settings that the user wrote make no study and no run of their folder.
+    fs::create_dir(here.join("mine")).unwrap();
+    for file in ["mine/study.toml", "mine/run.toml"] {
+        fs::write(here.join(file), "dataset = \"digits\"\n").unwrap();
+    }
+    for line in ["study digits --dry-run --out mine/slurm", "export run --safetensors mine/compare"] {
+        let (code, message) = outcome(here, line);
+        assert_eq!(code, Some(0), "{line}: {message}");
+    }
     // Names of the user's own, also next to the files of a run.
     for line in ["export run --npz run/weights.npz", "export run --nir run/net.H5", "report run"] {
         for _ in 0..2 {
