@@ -145,6 +145,29 @@ fn pixels(bytes: &[u8]) -> Result<u64, image::ImageError> {
     reader.into_dimensions().map(|(width, height)| u64::from(width) * u64::from(height))
 }
 
+/// Refuses a JPEG file that is cut off, which the decoder would fill with grey, and one whose header promises
+/// more pixels than its bytes can hold, which would take seconds to decode. JPEG has no checksum.
+fn check_jpeg(bytes: &[u8], pixels: u64) -> Result<(), Flaw> {
+    if image::guess_format(bytes).ok() != Some(image::ImageFormat::Jpeg) {
+        return Ok(());
+    }
+    // Every block of 8x8 pixels takes at least one bit.
+    let most = bytes.len() as u64 * 8 * 64;
+    if pixels > most {
+        let reason = format!(
+            "its header states {pixels} pixels, but {} bytes of JPEG hold at most {most}",
+            bytes.len()
+        );
+        return Err(Flaw::new(0, reason));
+    }
+    // The last image of the file ends. Within its data, no other byte than 0 follows an 0xff, except markers.
+    let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
+    if last(0xd9) < last(0xda) {
+        return Err(Flaw::new(bytes.len(), "the JPEG file ends before its image does"));
+    }
+    Ok(())
+}
+
 /// An image file scaled to `shape`, `[channel][row][column]`.
 pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
     let wrong = |error: image::ImageError| Flaw::new(0, format!("it cannot be read as PNG or JPEG: {error}"));
@@ -152,6 +175,7 @@ pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
     if found > MOST_PIXELS {
         return Err(Flaw::new(0, format!("the image has {found} pixels; {MOST_PIXELS} is the limit")));
     }
+    check_jpeg(bytes, found)?;
     let mut reader = image::ImageReader::new(std::io::Cursor::new(bytes))
         .with_guessed_format()
         .map_err(|e| wrong(e.into()))?;
@@ -176,7 +200,35 @@ pub fn parse(bytes: &[u8], shape: Shape) -> Result<Vec<u8>, Flaw> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::*;
     use std::os::unix::ffi::OsStrExt;
+
+    /// A valid JPEG file of a noisy picture.
+    fn jpeg(width: u32, height: u32) -> Vec<u8> {
+        let picture =
+            image::RgbImage::from_fn(width, height, |x, y| image::Rgb([(x * 7) as u8, (y * 9) as u8, 80]));
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, image::ImageFormat::Jpeg).unwrap();
+        bytes.into_inner()
+    }
+
+    #[test]
+    fn jpeg_files_that_are_cut_off_are_refused() {
+        let shape = Shape { channels: 3, height: 8, width: 8 };
+        let whole = jpeg(64, 48);
+        parse(&whole, shape).unwrap();
+        parse(&[&whole[..], b"trailing data"].concat(), shape).unwrap();
+        for length in [whole.len() - 1, whole.len() - 40, whole.len() * 3 / 4] {
+            let flaw = parse(&whole[..length], shape).unwrap_err();
+            assert!(flaw.reason.contains("ends before its image does"), "{length}: {flaw:?}");
+        }
+        // The header alone states another size: 65,504 x 976 pixels are within the limit of all images.
+        let mut vast = whole;
+        let frame = vast.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+        vast[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xe0, 0x03, 0xd0]);
+        let flaw = parse(&vast, shape).unwrap_err();
+        assert!(flaw.reason.contains("its header states 63931904 pixels"), "{flaw:?}");
+    }
 
     #[test]
     fn a_class_folder_whose_name_is_not_text_is_refused() {
