@@ -242,9 +242,17 @@ fn bombs_in_little_memory() {
         ("png", "144000000 pixels", Box::new(|| set("image-folder", "images"))),
     ];
     for (name, words, read) in bombs {
-        let started = worked();
-        let message = read();
-        let seconds = worked() - started;
+        let timed = || {
+            let started = worked();
+            (read(), worked() - started)
+        };
+        let (message, mut seconds) = timed();
+        // Processor time too grows if other programs use the caches and the other half of a core.
+        for _ in 0..2 {
+            if seconds >= SLOWEST {
+                seconds = seconds.min(timed().1);
+            }
+        }
         println!("refused {name} after {seconds:.1} s: {message}");
         assert!(message.contains(words) && !message.contains('\n'), "{name}: {message}");
         assert!(seconds < SLOWEST, "{name} took {seconds} s");

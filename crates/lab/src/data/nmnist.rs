@@ -143,6 +143,9 @@ fn archive(path: &Path, sensor: Shape, add: &mut impl FnMut(u8, &[Event])) -> Re
         }
     }
     entries.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    // An archive that is too large as a whole is refused before the first recording is read.
+    let mut ahead = budget.clone();
+    entries.iter().try_for_each(|(_, _, entry)| entry.charge(&mut ahead)).map_err(|flaw| flaw.of(path))?;
     for (digit, _, entry) in entries {
         if entry.size() > LARGEST_FILE {
             let reason = format!("entry '{}' has more than {LARGEST_FILE} bytes", entry.name);

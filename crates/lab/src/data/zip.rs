@@ -36,6 +36,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Takes what the entry needs, packed and unpacked, from a budget.
+    pub fn charge(&self, budget: &mut Budget) -> Result<(), Flaw> {
+        budget.take(u64::from(self.packed) + self.size()).map_err(|exceeded| self.flaw(exceeded))
+    }
+
     /// Unpacked size in bytes.
     pub fn size(&self) -> u64 {
         u64::from(self.size)
@@ -121,7 +126,7 @@ impl<R: Read + Seek> Archive<R> {
         if entry.method == 8 && size > packed.saturating_mul(LARGEST_EXPANSION) {
             return Err(entry.flaw("its directory entry states a larger size than its data can have"));
         }
-        budget.take(packed + size).map_err(|exceeded| entry.flaw(exceeded))?;
+        entry.charge(budget)?;
         let raw = bytes_at(&mut self.reader, start, packed as usize).map_err(|e| entry.flaw(e))?;
         let data = match entry.method {
             0 => raw,
