@@ -2,12 +2,13 @@
 
 use crate::images::Images;
 use crate::interrupt::Interrupt;
-use crate::{Outcome, flags, folder, usage};
+use crate::study::refused;
+use crate::{Outcome, flags, usage};
 use leaklab_engine::noise::{HIGHEST_SEVERITY, NoiseError};
 use leaklab_engine::{Isa, LeakChange};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
 use leaklab_lab::run::Weights;
-use leaklab_lab::study::{Members, members};
+use leaklab_lab::study::{Members, check_unedited, members};
 use leaklab_lab::train::threads;
 use leaklab_record::tables::AdviceRow;
 use leaklab_record::text::counted;
@@ -58,7 +59,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         let reason = "not the folder of a study; `leaklab study` makes one";
         return Err(format!("{}: {reason}", arguments.study.display()).into());
     }
-    folder::check_study(&arguments.study)?;
+    check_unedited(&StudyFolder::at(&arguments.study)).map_err(refused)?;
     let Members { runs, baseline } = members(std::slice::from_ref(&arguments.study))?;
     let baseline = arguments.baseline.or(baseline);
     let options = Options {

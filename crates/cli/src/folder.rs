@@ -1,9 +1,6 @@
 //! Folders that are given in place of a run's folder: the message says what they are and what to give.
 
-use crate::output::path_text;
 use crate::{Outcome, usage};
-use leaklab_lab::config::StudyConfig;
-use leaklab_lab::study;
 use leaklab_record::{RunFolder, StudyFolder};
 use std::path::Path;
 
@@ -29,15 +26,4 @@ pub fn check_run(path: &Path) -> Outcome {
         )));
     }
     Ok(())
-}
-
-/// Refuses a study whose settings are not those of its runs, as `leaklab study` does: its study.toml was
-/// edited. Other folders are not checked.
-pub fn check_study(path: &Path) -> Outcome {
-    let folder = StudyFolder::at(path);
-    if RunFolder::at(path).exists() || !folder.exists() {
-        return Ok(());
-    }
-    let config = StudyConfig::load(&path_text(&folder.study_toml())?, &[]).map_err(usage)?;
-    study::check(&folder, &config).map_err(crate::study::refused)
 }

@@ -1,7 +1,10 @@
 //! `leaklab report`.
 
+use crate::Outcome;
 use crate::output::FileKind;
-use crate::{Outcome, folder};
+use crate::study::refused;
+use leaklab_lab::study::check_unedited;
+use leaklab_record::StudyFolder;
 use leaklab_report::study::records::Study;
 use std::path::PathBuf;
 
@@ -21,9 +24,9 @@ pub fn run(arguments: Arguments) -> Outcome {
     arguments.out.iter().try_for_each(|out| FileKind::Page.check_ending("--out", out))?;
     let out = arguments.out.unwrap_or_else(|| arguments.folder.join("report.html"));
     // First what the page itself refuses, because it names the file.
-    Study::read(&arguments.folder)?;
-    folder::check_study(&arguments.folder)?;
-    let page = leaklab_report::study::write_to(&arguments.folder, &out, None)?;
-    println!("{}", page.display());
+    let study = Study::read(&arguments.folder)?;
+    check_unedited(&StudyFolder::at(&arguments.folder)).map_err(refused)?;
+    leaklab_report::study::write_page(&study, &out, None)?;
+    println!("{}", out.display());
     Ok(())
 }

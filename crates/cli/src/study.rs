@@ -253,7 +253,7 @@ fn batch(arguments: &Arguments, plan: &Plan, out: &std::path::Path) -> Outcome {
 /// An error of a study, with its exit code.
 pub(crate) fn refused(error: StudyError) -> Box<dyn std::error::Error> {
     match error {
-        StudyError::Other { .. } | StudyError::NoSuchRun { .. } => usage(error),
+        StudyError::Config(_) | StudyError::Other { .. } | StudyError::NoSuchRun { .. } => usage(error),
         StudyError::Interrupted => stopped(error),
         error => error.into(),
     }

@@ -132,9 +132,13 @@ pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| kilobytes_of(&text, "MemAvailable:"));
     let groups = read("/proc/self/cgroup").and_then(|text| left_of(&text, Path::new("/sys/fs/cgroup")));
-    let shell = read("/proc/self/limits")
-        .and_then(|limits| address_space_of(&limits, &read("/proc/self/status").unwrap_or_default()));
-    [machine, groups, shell].into_iter().flatten().min()
+    [machine, groups, free_address_space()].into_iter().flatten().min()
+}
+
+/// Bytes of address space that this process may still use, if the shell limits them (`ulimit -v`).
+pub(crate) fn free_address_space() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    address_space_of(&limits, &std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
 /// The bytes of a line such as `MemAvailable:   24000 kB` in a Linux system file.

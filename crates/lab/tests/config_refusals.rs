@@ -34,12 +34,6 @@ fn refused(assignment: &str) -> String {
 
 #[test]
 fn wrong_conditions_are_refused_with_their_line() {
-    let refused = |text: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("own.toml");
-        std::fs::write(&path, format!("dataset = \"digits\"\n{text}")).unwrap();
-        StudyConfig::load(path.to_str().unwrap(), &[]).unwrap_err().to_string()
-    };
     for (text, words) in [
         ("[[condition]]\nname = \"a\"\n", ["line 3", "tau"]),
         (
@@ -62,7 +56,7 @@ fn wrong_conditions_are_refused_with_their_line() {
         ("[[condition]]\ntau = 30\nlayer_tau = { conv9 = 5 }\n", ["line 4", "conv1, fc1"]),
         ("baseline = \"x\"\n[[condition]]\ntau = 30\n", ["line 2", "tau 30"]),
     ] {
-        let message = refused(text);
+        let message = message(&format!("dataset = \"digits\"\n{text}"));
         for word in words {
             assert!(message.contains(word), "{word}: {message}");
         }

@@ -3,7 +3,7 @@
 use crate::convert::value;
 use crate::{arguments, fault, polling_signals};
 use leaklab_lab::analysis::{Advance, Options, mechanism};
-use leaklab_lab::study::{Members, members};
+use leaklab_lab::study::{Members, check_unedited, members};
 use leaklab_lab::train::threads as pool;
 use leaklab_record::tables::AdviceRow;
 use leaklab_record::{NoiseKey, Row, StudyFolder};
@@ -56,6 +56,7 @@ pub fn advise<'py>(
     }
     let pool = Arc::new(pool(threads).map_err(fault)?);
     let advice = polling_signals(py, |stopped| -> PyResult<AdviceRow> {
+        check_unedited(&StudyFolder::at(&study)).map_err(fault)?;
         let Members { runs, baseline: own } = members(std::slice::from_ref(&study)).map_err(fault)?;
         let baseline = baseline.or(own);
         let options = Options { data_dir, ..Options::as_trained(pool) };

@@ -8,9 +8,10 @@ use leaklab_lab::analysis::compare::compare_folders;
 use leaklab_lab::analysis::mechanism::sentences;
 use leaklab_lab::analysis::{self, Analysis, Options, mechanism};
 use leaklab_lab::run::{TrainedRun, Weights};
-use leaklab_lab::study::{Members, members};
+use leaklab_lab::study::{Members, check_unedited, members};
 use leaklab_lab::train::threads as pool;
 use leaklab_record::{NoiseKey, RunFolder, StudyFolder, Table};
+use leaklab_report::study::records::Study;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -191,5 +192,10 @@ pub fn compare<'py>(
 #[pyo3(signature = (folder, out=None))]
 pub fn report(py: Python<'_>, folder: PathBuf, out: Option<PathBuf>) -> PyResult<PathBuf> {
     let out = out.unwrap_or_else(|| folder.join("report.html"));
-    py.detach(|| leaklab_report::study::write_to(&folder, &out, None)).map_err(fault)
+    py.detach(|| -> PyResult<PathBuf> {
+        let study = Study::read(&folder).map_err(fault)?;
+        check_unedited(&StudyFolder::at(&folder)).map_err(fault)?;
+        leaklab_report::study::write_page(&study, &out, None).map_err(fault)?;
+        Ok(out)
+    })
 }

@@ -186,3 +186,16 @@ def test_a_comparison_keeps_the_studys_baseline(out):
     assert dict(zip(before["condition"], before["role"]))["tau 30"] == "baseline"
     after = leaklab.compare(out)["conditions"]
     assert np.array_equal(before["role"], after["role"])
+
+
+def test_an_edited_study_is_refused(study, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    settings = (copy / "study.toml").read_text()
+    steps = f"time_steps = {STUDY['time_steps']}\n"
+    assert steps in settings
+    (copy / "study.toml").write_text(settings.replace(steps, "time_steps = 25\n"))
+    expected = f"time_steps = {STUDY['time_steps']}, and the study now has 25"
+    for use in [leaklab.report, lambda folder: leaklab.advise(folder, "gaussian/pixel")]:
+        with pytest.raises(leaklab.LeakLabError, match=expected):
+            use(copy)

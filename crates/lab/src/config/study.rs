@@ -6,6 +6,7 @@ use super::run::{RunConfig, missing, short_name};
 use super::settings::{ConfigError, Settings};
 use super::{BUILTIN, keys};
 use leaklab_engine::Tau;
+use leaklab_record::StudyFolder;
 use leaklab_record::noun::{slug, tau_condition};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -123,6 +124,11 @@ impl StudyConfig {
         let (mut settings, name) = Self::open(file_or_name)?;
         assignments.iter().try_for_each(|assignment| settings.assign(assignment))?;
         Self::resolve(settings, &name)
+    }
+
+    /// The study of a folder.
+    pub fn of_folder(folder: &StudyFolder) -> Result<Self, ConfigError> {
+        Self::resolve(Settings::from_file(&folder.study_toml())?, "study")
     }
 
     /// The settings and name of a study file or a built-in study.

@@ -24,8 +24,7 @@ const ENDINGS: [&str; 7] = ["t", "x", "y", "p", "offsets", "events", "labels"];
 
 fn is_wanted(name: &str) -> Result<bool, String> {
     let of_parts = PARTS.iter().flat_map(|part| ENDINGS.map(|ending| format!("{part}_{ending}")));
-    let known: Vec<String> = of_parts.chain(["sensor", CLASSES].map(str::to_owned)).collect();
-    npy::is_among(name, &known)
+    npy::is_among(name, of_parts.chain(["sensor", CLASSES].map(str::to_owned)))
 }
 
 /// Loads the file.

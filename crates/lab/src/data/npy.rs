@@ -277,12 +277,15 @@ impl Arrays {
 
 /// Whether a data set reads an array of this name. Arrays of its own that have another name are skipped, but
 /// one that begins with `train_` or `test_` is probably misspelt: without it, other images would be used.
-pub(super) fn is_among(name: &str, known: &[String]) -> Result<bool, String> {
-    if known.iter().any(|known| known == name) {
+pub(super) fn is_among(name: &str, known: impl Iterator<Item = String> + Clone) -> Result<bool, String> {
+    if known.clone().any(|known| known == name) {
         return Ok(true);
     }
     match name.starts_with("train_") || name.starts_with("test_") {
-        true => Err(format!("{name} is none of the arrays that are read: {}", known.join(", "))),
+        true => {
+            let known: Vec<String> = known.collect();
+            Err(format!("{name} is none of the arrays that are read: {}", known.join(", ")))
+        }
         false => Ok(false),
     }
 }

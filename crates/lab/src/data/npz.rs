@@ -28,12 +28,12 @@ pub fn read(reader: impl Read + Seek, length: u64) -> Result<Dataset, Flaw> {
 }
 
 /// Names of all arrays that are read.
-fn all_names() -> impl Iterator<Item = &'static str> {
+fn all_names() -> impl Iterator<Item = &'static str> + Clone {
     [TRAIN, TEST].into_iter().flat_map(|names| [names.images, names.labels, names.samples]).chain([CLASSES])
 }
 
 fn is_wanted(array: &str) -> Result<bool, String> {
-    npy::is_among(array, &all_names().map(str::to_owned).collect::<Vec<_>>())
+    npy::is_among(array, all_names().map(str::to_owned))
 }
 
 /// The data set of a file's arrays.

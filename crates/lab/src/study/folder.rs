@@ -57,6 +57,15 @@ pub fn check(folder: &StudyFolder, config: &StudyConfig) -> Result<(), StudyErro
     Ok(())
 }
 
+/// Refuses a study whose settings are not those of its runs: its `study.toml` was edited. Other folders are
+/// not checked.
+pub fn check_unedited(folder: &StudyFolder) -> Result<(), StudyError> {
+    if RunFolder::at(folder.path()).exists() || !folder.exists() {
+        return Ok(());
+    }
+    check(folder, &StudyConfig::of_folder(folder)?)
+}
+
 /// Runs to be compared, and the baseline, if a study sets it.
 #[derive(Debug, Clone, Default)]
 pub struct Members {
@@ -80,7 +89,7 @@ pub fn members(given: &[PathBuf]) -> Result<Members, StudyError> {
         // The comparison is written to the study's folder unless another is given.
         file::check_folder(&study.compare())?;
         let folders: Vec<RunFolder> = if study.exists() {
-            let config = StudyConfig::load(&study.study_toml().to_string_lossy(), &[])?;
+            let config = StudyConfig::of_folder(&study)?;
             members.baseline = config.baseline.clone().filter(|_| given.len() == 1);
             config.runs().into_iter().map(|run| study.run(&run.key())).collect()
         } else {

@@ -14,7 +14,7 @@ mod status;
 mod together;
 mod work;
 
-pub use folder::{Members, begin, check, members};
+pub use folder::{Members, begin, check, check_unedited, members};
 pub use measure::Speed;
 pub use plan::{Plan, RunState};
 pub use resources::Resources;

@@ -300,7 +300,7 @@ const ARENAS_PER_CORE: usize = 8;
 /// Refuses more threads than the address space has room for (`ulimit -v`): the process would be aborted when
 /// one of them starts. If the system does not report a limit, nothing is refused.
 fn check_address_space(threads: usize, cores: usize) -> Result<(), TrainError> {
-    let Some(free) = free_address_space() else { return Ok(()) };
+    let Some(free) = memory::free_address_space() else { return Ok(()) };
     let arenas = threads.min(cores * ARENAS_PER_CORE);
     let needed = threads as u64 * THREAD_SPACE + arenas as u64 * ARENA_SPACE;
     if needed <= free {
@@ -312,15 +312,4 @@ fn check_address_space(threads: usize, cores: usize) -> Result<(), TrainError> {
          fewer"
     );
     Err(TrainError::Threads { threads, reason })
-}
-
-/// Bytes of address space that this process may still use, if there is a limit.
-fn free_address_space() -> Option<u64> {
-    let number = |path: &str, name: &str| -> Option<u64> {
-        let text = std::fs::read_to_string(path).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    let limit = number("/proc/self/limits", "Max address space")?;
-    Some(limit.saturating_sub(number("/proc/self/status", "VmSize:")? * 1024))
 }

@@ -41,19 +41,19 @@ use std::path::{Path, PathBuf};
 /// Reads a study's folder, writes `report.html` into it and returns its path. `refresh` is for a study that
 /// is still running.
 pub fn write(folder: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError> {
-    write_to(folder, &StudyFolder::at(folder).page(), refresh)
+    let file = StudyFolder::at(folder).page();
+    write_page(&Study::read(folder)?, &file, refresh)?;
+    Ok(file)
 }
 
-/// Like [`write()`], to any file.
-pub fn write_to(folder: &Path, file: &Path, refresh: Option<u32>) -> Result<PathBuf, ReportError> {
-    let study = Study::read(folder)?;
-    let text = render(&Page { refresh, ..page(&study) });
+/// Writes the page of a study that was read to any file.
+pub fn write_page(study: &Study, file: &Path, refresh: Option<u32>) -> Result<(), ReportError> {
+    let text = render(&Page { refresh, ..page(study) });
     leaklab_record::atomic::write(file, text.as_bytes()).map_err(|source| ReportError::Io {
         path: file.to_owned(),
         action: "the page cannot be written",
         source,
-    })?;
-    Ok(file.to_owned())
+    })
 }
 
 /// The page of a study, or of a single run.
