@@ -59,7 +59,10 @@ fn default_folders_have_no_colon() {
         command.args(["--set", setting]);
     }
     succeed(command.current_dir(folder.path()));
-    assert!(folder.path().join("runs/image-folder-8x8_tau-30_seed-1/run.toml").is_file());
+    let run = folder.path().join("runs/image-folder-8x8_tau-30_seed-1");
+    assert!(run.join("run.toml").is_file());
+    // The images are found from another folder too.
+    succeed(leaklab(&["evaluate"]).arg(&run).current_dir(&run));
 }
 
 /// Later commands may be run from another folder, and tables of another leak are elsewhere.

@@ -90,7 +90,7 @@ impl Case {
 pub enum ClaimId {
     /// Equal accuracy without noise.
     EqualAccuracy,
-    /// Accuracy under noise falls less with more leak.
+    /// Higher accuracy under noise with more leak.
     Robustness,
     /// Better generalisation with leak.
     Generalisation,

@@ -24,10 +24,10 @@ pub fn words(claim: ClaimId) -> Words {
             "It is not decided whether leak changes the accuracy without noise by a percentage point.",
         ],
         ClaimId::Robustness => [
-            "Robustness: accuracy under noise falls less with more leak",
-            "Accuracy under noise falls less with more leak, for every noise tested.",
-            "Accuracy under noise does not fall less with more leak, for any noise tested.",
-            "It is not decided whether accuracy under noise falls less with more leak.",
+            "Robustness: higher accuracy under noise with more leak",
+            "Accuracy under noise is higher with more leak, for every noise tested.",
+            "Accuracy under noise is not higher with more leak, for any noise tested.",
+            "It is not decided whether accuracy under noise is higher with more leak.",
         ],
         ClaimId::Generalisation => [
             "Generalisation: lower test error with leak",
