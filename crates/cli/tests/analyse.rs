@@ -87,6 +87,41 @@ fn analyses_and_compares_runs() {
     assert!(text(&output.stderr).contains("a model has one set of weights"), "{}", text(&output.stderr));
 }
 
+/// The card of the best weights must not state what was measured with the last ones.
+#[test]
+fn a_model_card_states_what_was_measured_with_its_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let mut train = vec!["train", "--dataset", "digits", "--tau", "30", "--out", "run", "--quiet"];
+    for setting in [
+        "epochs=3",
+        "time_steps=8",
+        "train_limit=100",
+        "validation=0.2",
+        "network=1x8x8-12FC-10o",
+        "noise=gaussian/pixel",
+    ] {
+        train.extend(["--set", setting]);
+    }
+    done(here, &train);
+    let card = |flags: &[&str]| {
+        let _ = std::fs::remove_dir_all(here.join("model"));
+        done(here, &[&["export", "run", "--safetensors", "model"][..], flags].concat());
+        std::fs::read_to_string(here.join("model/README.md")).unwrap()
+    };
+    done(here, &["analyse", "run", "robustness", "--quiet"]);
+    assert!(card(&[]).contains("## Under noise") && card(&[]).contains("on the validation set"));
+    assert!(!card(&["--best"]).contains("## Under noise"), "measured with the last weights");
+    done(here, &["analyse", "run", "robustness", "--best", "--quiet"]);
+    assert!(card(&["--best"]).contains("## Under noise"));
+    // The network of a later epoch has not been analysed yet.
+    let settings = here.join("run/run.toml");
+    let longer = std::fs::read_to_string(&settings).unwrap().replace("epochs = 3", "epochs = 4");
+    std::fs::write(&settings, longer).unwrap();
+    done(here, &["train", "--resume", "run", "--quiet"]);
+    assert!(!card(&[]).contains("## Under noise"), "measured with the weights of an earlier epoch");
+}
+
 #[test]
 fn wrong_usage_is_2_and_failure_1() {
     let folder = tempfile::tempdir().unwrap();

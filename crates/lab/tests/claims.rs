@@ -180,6 +180,12 @@ fn weights_that_outgrow_the_threshold_are_named() {
     assert!(notes.contains("Condition tau 9: weights have outgrown the threshold. In fc1,"), "{notes}");
     let (answer, notes) = texts(5.0);
     assert!(!answer.contains("threshold") && !notes.contains("outgrown"), "{answer} {notes}");
+    // The threshold is that of the condition.
+    let mut high = runs(1e5);
+    high.iter_mut().filter(|run| run.config.leak.to_string() == "9").for_each(|run| run.config.v_th = 1e6);
+    let tables = compare(&high, None).unwrap();
+    let notes = tables.iter().find(|table| table.name == "claims").unwrap().notes.join(" ");
+    assert!(!notes.contains("outgrown"), "{notes}");
 }
 
 #[test]

@@ -34,6 +34,21 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A number in three digits and a power of ten, such as `1.59 × 10⁹`.
+pub fn scientific(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) => format!("{mantissa} × 10{}", superscript(exponent)),
+        None => text,
+    }
+}
+
+/// The digits and signs of a whole number in superscript.
+pub fn superscript(number: &str) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    number.chars().map(|c| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize])).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +57,13 @@ mod tests {
     fn one_is_singular() {
         let words: Vec<String> = (0..3).map(|number| counted(number, "epoch")).collect();
         assert_eq!(words, ["0 epochs", "1 epoch", "2 epochs"]);
+    }
+
+    #[test]
+    fn rounding_may_raise_the_power() {
+        assert_eq!(scientific(1.59e9), "1.59 × 10⁹");
+        assert_eq!(scientific(9.996e9), "1.00 × 10¹⁰");
+        assert_eq!(scientific(-7.18e-10), "-7.18 × 10⁻¹⁰");
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub struct Figures {
     pub epoch: Option<Epoch>,
     /// The run's seed.
     pub seed: Option<u64>,
-    /// Robustness by noise, if the run was analysed.
+    /// Name of the images that accuracy was measured with: the test or the validation images.
+    pub tested_on: &'static str,
+    /// Robustness by noise, if the run was analysed with these weights.
     pub robustness: Vec<RobustnessSummaryRow>,
     /// What was changed on import, one sentence each.
     pub notes: Vec<String>,
@@ -27,9 +29,14 @@ impl Figures {
     pub fn of(run: &TrainedRun) -> Result<Self, ExchangeError> {
         let epochs = metrics::read(&run.folder.metrics()).map_err(crate::run::RunError::from)?;
         let epoch = epochs.into_iter().find(|epoch| epoch.epoch == run.position.epoch);
-        let table: Option<Rows<RobustnessSummaryRow>> = Rows::read(&run.folder.analysis())?;
+        let table: Option<Rows<RobustnessSummaryRow>> = Rows::read(&run.analysis_folder())?;
+        let table = table.filter(|table| match &table.origin {
+            Some(origin) => origin.checkpoint == run.checksum,
+            None => true,
+        });
         let robustness = table.map_or_else(Vec::new, |table| table.rows);
-        Ok(Figures { epoch, seed: Some(run.config.seed), robustness, notes: Vec::new() })
+        let (seed, tested_on) = (Some(run.config.seed), run.config.tested_on());
+        Ok(Figures { epoch, seed, tested_on, robustness, notes: Vec::new() })
     }
 }
 
@@ -83,7 +90,7 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
         }
     }
     if let Some(epoch) = &figures.epoch {
-        epoch_figures(&mut card, epoch, figures.seed);
+        epoch_figures(&mut card, epoch, figures);
     }
     if !figures.robustness.is_empty() {
         card.push_str(
@@ -107,12 +114,16 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
     card
 }
 
-fn epoch_figures(card: &mut String, epoch: &Epoch, seed: Option<u64>) {
+fn epoch_figures(card: &mut String, epoch: &Epoch, figures: &Figures) {
     let _ = write!(card, "\n## Figures\n\nAfter epoch {}", epoch.epoch);
-    if let Some(seed) = seed {
+    if let Some(seed) = figures.seed {
         let _ = write!(card, ", seed {seed}");
     }
-    card.push_str(", on the test set unless stated otherwise.\n\n| figure | value |\n| --- | --- |\n");
+    let _ = write!(
+        card,
+        ", on the {} set unless stated otherwise.\n\n| figure | value |\n| --- | --- |\n",
+        figures.tested_on
+    );
     let percent = |x: Option<f64>| x.map(|x| format!("{:.2} %", 100.0 * x));
     let plain = |x: Option<f64>| x.map(|x| format!("{x:.4}"));
     for (name, value) in [

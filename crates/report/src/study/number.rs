@@ -1,5 +1,7 @@
 //! Numbers for a reader: only significant digits, true minus signs, powers of ten.
 
+use leaklab_record::text;
+
 /// A fraction as percent with `digits` decimals.
 pub fn percent(x: f64, digits: usize) -> String {
     minus(format!("{:.digits$}\u{a0}%", 100.0 * x))
@@ -17,8 +19,7 @@ pub fn plain(x: f64) -> String {
     }
     let magnitude = x.abs().log10().floor() as i32;
     if !(-4..6).contains(&magnitude) {
-        let mantissa = x / 10f64.powi(magnitude);
-        return minus(format!("{mantissa:.2} × 10{}", superscript(magnitude)));
+        return minus(text::scientific(x));
     }
     let digits = (3 - magnitude).clamp(0, 6) as usize;
     let text = format!("{x:.digits$}");
@@ -99,16 +100,7 @@ fn thousands(digits: &str) -> String {
 
 /// A whole number in superscript digits.
 pub fn superscript(n: i32) -> String {
-    n.to_string()
-        .chars()
-        .map(|c| match c {
-            '-' => '⁻',
-            '1' => '¹',
-            '2' => '²',
-            '3' => '³',
-            _ => char::from_u32(0x2070 + c.to_digit(10).unwrap_or(0)).unwrap_or('⁰'),
-        })
-        .collect()
+    text::superscript(&n.to_string())
 }
 
 #[cfg(test)]
@@ -118,7 +110,8 @@ mod tests {
     #[test]
     fn digits_that_mean_something() {
         assert_eq!(plain(1.59e9), "1.59 × 10⁹");
-        assert_eq!(plain(7.18e-10), "7.18 × 10⁻¹⁰");
+        assert_eq!(plain(-7.18e-10), "−7.18 × 10⁻¹⁰");
+        assert_eq!(plain(9.996e9), "1.00 × 10¹⁰");
         assert_eq!(plain(0.2553), "0.2553");
         assert_eq!(plain(-2.9312), "−2.931");
         assert_eq!(plain(123456.0), "123\u{202f}456");

@@ -21,7 +21,7 @@ use super::statistics::Estimate;
 use super::stimulus::SPECTRUM_SEVERITY;
 use leaklab_record::tables::{AnswerRow, ClaimRow, ConditionRow};
 use leaklab_record::{
-    Case, ClaimId, NoiseKey, PAPER_NOISES, Quantity, Reading, Role, Rows, Stimulus, Unit, Verdict,
+    Case, ClaimId, NoiseKey, PAPER_NOISES, Quantity, Reading, Role, Rows, Stimulus, Unit, Verdict, text,
 };
 use trend::{Trend, trend};
 
@@ -103,16 +103,6 @@ pub(super) fn blank(claim: ClaimId, part: &str, statement: &str, unit: Unit) -> 
     }
 }
 
-/// A large number in three digits, such as 1.59 × 10⁹.
-fn scientific(value: f64) -> String {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let text = format!("{value:.2e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
-    let raised: String =
-        exponent.chars().map(|c| c.to_digit(10).map_or('⁻', |d| DIGITS[d as usize])).collect();
-    format!("{mantissa} × 10{raised}")
-}
-
 /// The paper's three values as one phrase.
 fn published_values(comparison: &Comparison, quantity: &Quantity) -> Option<String> {
     let config = &comparison.run().config;
@@ -123,7 +113,7 @@ fn published_values(comparison: &Comparison, quantity: &Quantity) -> Option<Stri
                 published::value(&config.dataset, &config.network.to_string(), quantity, Some(tau))?;
             Some(match quantity.unit() {
                 Unit::Fraction => format!("{:.2} %", 100.0 * value),
-                Unit::Operations => scientific(value),
+                Unit::Operations => text::scientific(value),
                 Unit::Sse | Unit::Threshold | Unit::Frequency | Unit::Ratio => format!("{value}"),
             })
         })

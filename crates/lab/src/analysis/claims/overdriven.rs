@@ -7,7 +7,7 @@ use leaklab_record::Quantity;
 
 /// The most overdriven hidden layer of a condition, with its mean drive (see [`OVERDRIVEN`]).
 pub(super) fn overdriven<'a>(comparison: &'a Comparison, condition: &str) -> Option<(&'a str, f64)> {
-    let config = &comparison.run().config;
+    let config = &comparison.group(condition)?.runs[0].config;
     let layers = config.network.hidden().iter().filter_map(|layer| {
         let norm = comparison.estimate(&Quantity::WeightedInputNorm(layer.name.clone()), condition)?;
         Some((layer.name.as_str(), drive(layer, norm.mean, f64::from(config.v_th))))
