@@ -3,7 +3,9 @@
     python3 tools/repeat_run.py digits tau-100_seed-1
     python3 tools/repeat_run.py svhn-small tau-inf_seed-1 --data-dir DIR
 
-All numbers of every epoch must be the same, except times. Needs only Python and the program.
+All numbers of every epoch must be the same, except times. If the trained network is published as well, its
+weights must have the same bytes. Needs only Python, the program, and a CPU with AVX2 or AVX-512: with
+portable code, sums are computed in another order.
 """
 
 import argparse
@@ -39,11 +41,20 @@ def published(study, run):
         return [file.read().decode() for file in files]
 
 
+def published_weights(study, run):
+    """The file with the trained weights of a run; most runs have none."""
+    condition, seed = run.rsplit("_", 1)
+    name = f"{study}-{'no-leak' if condition == 'tau-inf' else condition}"
+    file = ROOT / "docs/results/networks" / name / "model.safetensors"
+    return file if seed == "seed-1" and file.is_file() else None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("study", help="a folder of docs/results")
     parser.add_argument("run", help="for example tau-30_seed-1")
     parser.add_argument("--data-dir", help="folder of the data sets")
+    parser.add_argument("--threads", help="number of threads, which does not change the results")
     parser.add_argument("--trained", type=pathlib.Path, help="compare this run instead of training one")
     parser.add_argument("--leaklab", default=ROOT / "target/release/leaklab", help="the program")
     arguments = parser.parse_args()
@@ -55,17 +66,26 @@ def main():
             file.write_text(settings)
             command = [arguments.leaklab, "train", file, "--out", folder]
             command += ["--data-dir", arguments.data_dir] if arguments.data_dir else []
+            command += ["--threads", arguments.threads] if arguments.threads else []
             if subprocess.run(command).returncode != 0:
                 sys.exit(1)
         made = epochs((folder / "metrics.jsonl").read_text().splitlines())
-    expected = epochs(metrics.splitlines())
-    for number, (ours, theirs) in enumerate(zip(made, expected), 1):
-        for key in theirs:
-            if ours.get(key) != theirs[key]:
-                sys.exit(f"epoch {number}: {key} is {ours.get(key)}, and was {theirs[key]}")
-    if len(made) != len(expected):
-        sys.exit(f"{len(made)} epochs were trained, and {len(expected)} are published")
-    print(f"{arguments.study}/{arguments.run}: all numbers of {len(made)} epochs are the same")
+        expected = epochs(metrics.splitlines())
+        for number, (ours, theirs) in enumerate(zip(made, expected), 1):
+            for key in theirs:
+                if ours.get(key) != theirs[key]:
+                    sys.exit(f"epoch {number}: {key} is {ours.get(key)}, and was {theirs[key]}")
+        if len(made) != len(expected):
+            sys.exit(f"{len(made)} epochs were trained, and {len(expected)} are published")
+        weights = published_weights(arguments.study, arguments.run)
+        if weights:
+            exported = pathlib.Path(work) / "exported"
+            command = [arguments.leaklab, "export", folder, "--safetensors", exported]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            if (exported / weights.name).read_bytes() != weights.read_bytes():
+                sys.exit(f"the weights are not those of {weights.relative_to(ROOT)}")
+    also = ", and so are the bytes of the weights" if weights else ""
+    print(f"{arguments.study}/{arguments.run}: all numbers of {len(made)} epochs are the same{also}")
 
 
 if __name__ == "__main__":

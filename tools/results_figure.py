@@ -1,15 +1,14 @@
-"""Draws docs/results/where.svg, where the gain of leak comes from in every published study,
-docs/results/overview.svg, the same for one noise, and docs/results/sweep.svg, accuracy and spike rate against
-tau.
+"""Draws three figures from the published tables; needs only Python.
 
     python3 tools/results_figure.py [docs/results]
 
-Each study has a row of two panels: strong leak (the smallest tau) on the left, moderate leak (the largest
-finite tau) on the right. Reads tables/why_split.csv and study.toml of each study; needs only Python.
+docs/results/severity.svg: what leak gains or costs at each severity of noise (tables/contrasts.csv).
+docs/results/where.svg: where the gain comes from (tables/why_split.csv). Each study has a row of two panels:
+strong leak (the smallest tau) on the left, moderate leak (the largest finite tau) on the right.
+docs/results/sweep.svg: accuracy and spike rate against tau.
 """
 
 import csv
-import html
 import pathlib
 import re
 import sys
@@ -105,39 +104,70 @@ def ticks(x, top, bottom):
     return body
 
 
-def draw_overview(folder, noise="gaussian/pixel"):
-    """A row for each data set, under one noise."""
-    studies, top = panels_of(folder), 60
-    body = legend(24)
-    for column, words in enumerate(["strong leak (τ = 0.3 T)", "moderate leak (τ = T)"]):
-        start, x = scale(column)
-        body.append(f'<text x="{start:.0f}" y="{top - 12}" font-weight="bold">{words} compared with '
-                    'none</text>')
-        line, marks = top + 6, []
-        for name, steps, taus, panels in studies:
+# Strong and moderate leak, as shares of the number of steps.
+LEAKS = [("strong leak (τ = 0.3 T)", 0.3, "#b45f06"), ("moderate leak (τ = T)", 1.0, "#2a6fb0")]
+SEVERITIES = 9
+
+
+def differences(folder, name, share):
+    """For each noise the difference from no leak by severity, from 0 (none): mean, low and high."""
+    steps = time_steps(folder, name)
+    tau = f"tau {share * steps:g}"
+    rows = csv.DictReader((folder / name / "tables/contrasts.csv").open())
+    own = {row["quantity"]: row for row in rows if row["a"] == tau and row["b"] == "tau inf"}
+    for noise in NOISES:
+        noisy = [f"accuracy {noise}/{severity}" for severity in range(1, SEVERITIES)]
+        yield [numbers(own[quantity]) for quantity in ["accuracy", *noisy]]
+
+
+def draw_severity(folder):
+    """What leak gains at each severity, a panel for each data set and a line for each noise."""
+    low, high, left, gap, top, height = -26, 16, 44, 14, 74, 250
+    width = (WIDTH - left - RIGHT - gap * (len(TITLES) - 1)) / len(TITLES)
+    y = lambda value: top + height * (high - value) / (high - low)  # noqa: E731
+    body, at = [], left
+    for words, _, colour in LEAKS:
+        body.append(f'<circle cx="{at}" cy="20" r="4" fill="{colour}"/>'
+                    f'<text x="{at + 8}" y="24">{words}, minus no leak</text>')
+        at += 270
+    body.append(f'<text x="{at}" y="24">● 95 % interval excludes zero, ○ it does not</text>')
+    for column, (name, title) in enumerate(TITLES.items()):
+        start = left + column * (width + gap)
+        x = lambda severity: start + 8 + severity * (width - 16) / (SEVERITIES - 1)  # noqa: E731
+        body.append(f'<text x="{start:.0f}" y="{top - 14}" font-weight="bold">{title}</text>')
+        for tick in range(-25, high, 5):
+            sign = "+" if tick > 0 else "−" if tick < 0 else ""
+            body.append(f'<line x1="{start:.1f}" x2="{start + width:.1f}" y1="{y(tick):.1f}" '
+                        f'y2="{y(tick):.1f}" stroke="{"#ddd" if tick else "#888"}"/>')
             if column == 0:
-                body.append(f'<text x="{LEFT - 10}" y="{line + 2 * ROW}" text-anchor="end">'
-                            f'{TITLES[name]}</text>')
-            of = {row["part"]: row for row in panels[column] if row["stimulus"].startswith(noise + "/")}
-            if of:
-                assert float(taus[column]) == steps * (0.3, 1)[column], (name, taus)
-                for i, (part, colour) in enumerate(PARTS):
-                    marks.append(interval(x, line + i * ROW, colour, *numbers(of[part])))
-            line += (len(PARTS) + 1.5) * ROW
-        body += ticks(x, top, line - ROW) + marks
-    y = line + 24
-    body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy under '
-                'strong Gaussian noise on pixels, in percentage points, with 95 % intervals</text>')
-    return page(body, y + 12)
+                body.append(f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{sign}{abs(tick)}'
+                            '</text>')
+        body += [f'<text x="{x(severity):.1f}" y="{top + height + 14}" text-anchor="middle">{severity}</text>'
+                 for severity in range(SEVERITIES)]
+        for _, share, colour in LEAKS:
+            lines = list(differences(folder, name, share))
+            for line in lines:
+                points = " ".join(f"{x(i):.1f},{y(mean):.1f}" for i, (mean, _, _) in enumerate(line))
+                body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" opacity="0.55"/>')
+            for line in lines:
+                body += [f'<circle cx="{x(i):.1f}" cy="{y(mean):.1f}" r="2.6" stroke="{colour}" '
+                         f'fill="{colour if least > 0 or most < 0 else "#fff"}"/>'
+                         for i, (mean, least, most) in enumerate(line)]
+    body.append(f'<text x="{(left + WIDTH - RIGHT) / 2:.0f}" y="{top + height + 34}" text-anchor="middle">'
+                'severity of the noise (0: none); difference in accuracy in percentage points; one line for '
+                'each of four noises</text>')
+    return page(body, top + height + 46)
 
 
 def draw(folder):
-    body, y = legend(24), 24
+    body, y = legend(24), 42
+    body.append(f'<text x="{LEFT}" y="{y}">gain in accuracy in percentage points, with 95 % intervals (arrow: '
+                'beyond the scale); in brackets, the severity</text>')
     for name, steps, taus, panels in panels_of(folder):
         y += HEAD
         top = y - 4
         bottom = top
-        body.append(f'<text x="8" y="{y - 16}" font-weight="bold">{html.escape(name)}</text>')
+        body.append(f'<text x="8" y="{y - 16}" font-weight="bold">{TITLES[name]}</text>')
         for column, (tau, rows) in enumerate(zip(taus, panels)):
             start, x = scale(column)
             kind = ["strong leak", "moderate leak"][column]
@@ -163,10 +193,6 @@ def draw(folder):
             body += ticks(x, top, line) + marks
             bottom = max(bottom, line)
         y = bottom + 16
-    y += 18
-    body.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{y}" text-anchor="middle">gain in accuracy '
-                '(percentage points) with 95 % intervals (arrow: beyond the scale); in brackets, the '
-                'severity of the noise</text>')
     return page(body, y + 12)
 
 
@@ -207,8 +233,10 @@ def draw_sweep(folder):
     rates = {row["condition"]: float(row["mean"]) for row in table(folder, "table1")
              if row["quantity"] == "spike_rate"}
     panels = [
-        ("accuracy (mean over severities 1 to 8 where there is noise)", curves, 0.4, 0.9, 210),
-        ("spikes per neuron and step", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.0, 0.6, 110),
+        ("accuracy (with noise, mean over severities 1 to 8); two networks for each τ: a few points may be "
+         "chance", curves, 0.4, 0.9, 210),
+        ("spikes per neuron and step, without noise", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.0,
+         0.6, 110),
     ]
     left, right, labels = 70, 160, {**LINES, "rate": ("", "#333333")}
     x = lambda i: left + 20 + i * (WIDTH - left - right - 40) / (len(taus) - 1)  # noqa: E731
@@ -235,7 +263,8 @@ def draw_sweep(folder):
             body.append(f'<text x="{WIDTH - right + 8}" y="{at + 4:.1f}" fill="{colour}">{words}</text>')
         top += height + 46
     base = top - 28
-    body += [f'<text x="{x(i):.1f}" y="{base}" text-anchor="middle">{tau.replace("inf", "∞")}</text>'
+    body += [f'<text x="{x(i):.1f}" y="{base}" text-anchor="middle">'
+             f'{tau.replace("inf", "∞ (no leak)")}</text>'
              for i, tau in enumerate(taus)]
     body.append(f'<text x="{(left + WIDTH - right) / 2}" y="{base + 20}" text-anchor="middle">time constant '
                 f'τ in steps (T = {time_steps(folder, SWEEP)})</text>')
@@ -251,6 +280,6 @@ def page(body, height):
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     (folder / "where.svg").write_text(draw(folder))
-    (folder / "overview.svg").write_text(draw_overview(folder))
+    (folder / "severity.svg").write_text(draw_severity(folder))
     if (folder / SWEEP).is_dir():
         (folder / "sweep.svg").write_text(draw_sweep(folder))
