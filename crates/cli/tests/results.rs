@@ -144,7 +144,8 @@ fn a_published_run_can_be_repeated() {
     if lines(&again.join("machines.jsonl"))[0]["isa"] == "portable" {
         assert_eq!(made.len(), expected.len());
         for (made, expected) in made.iter().zip(&expected) {
-            let differs = made["test_accuracy"].as_f64().unwrap() - expected["test_accuracy"].as_f64().unwrap();
+            let differs =
+                made["test_accuracy"].as_f64().unwrap() - expected["test_accuracy"].as_f64().unwrap();
             assert!(differs.abs() < 0.02, "{made} {expected}");
         }
         return;

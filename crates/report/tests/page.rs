@@ -5,7 +5,7 @@ mod synthetic;
 
 use leaklab_record::machine::Trainer;
 use leaklab_record::tables::ClaimRow;
-use leaklab_record::{Case, ClaimId, Machine, Rows, Verdict};
+use leaklab_record::{Case, ClaimId, Machine, Quantity, Rows, Verdict};
 use leaklab_report::page::render;
 use leaklab_report::study::{claims, page, records::Study, write};
 use leaklab_report::{Figure, Page};
@@ -156,6 +156,28 @@ fn a_condition_that_did_not_learn_is_named_and_never_wins() {
         let judged = row[difference].number().is_some();
         assert_eq!(judged, !["tau 5", "tau inf"].contains(&row[condition].text().unwrap()));
     }
+}
+
+#[test]
+fn severities_with_a_clear_difference_are_named() {
+    let mut study = default_study();
+    for row in &mut study.compare.contrasts.as_mut().unwrap().rows {
+        let Quantity::AccuracyUnder(noise, severity) = &row.quantity else { continue };
+        let (low, high) = match (noise.to_string().as_str(), *severity, row.a.as_str()) {
+            ("gaussian/pixel", 1..=3, "tau 30") => (-0.05, -0.01),
+            ("gaussian/pixel", 6 | 8, "tau 30") => (0.01, 0.05),
+            _ => (-0.01, 0.01),
+        };
+        (row.low, row.high) = (Some(low), Some(high));
+    }
+    let html = render(&page(&study));
+    let table = between(&html, "How strong must the noise be?", "</table>");
+    assert!(!table.contains("no leak"), "the baseline is not compared with itself");
+    let gaussian = between(table, "Gaussian noise on pixels", "</tr>");
+    let cells: Vec<&str> = gaussian.split("<span>").skip(1).collect();
+    assert_eq!(cells.len(), 2, "τ 30 and 100: {gaussian}");
+    assert!(cells[0].starts_with("less accurate at 1 to 3; more accurate at 6 and 8<"), "{gaussian}");
+    assert!(cells[1].starts_with("no significant difference<"), "{gaussian}");
 }
 
 #[test]

@@ -110,7 +110,81 @@ pub fn section(study: &Study) -> Section {
         .with_series(series)
         .with_columns(2),
     );
+    if let Some(baseline) = study.learned_baseline() {
+        section.after = by_severity(baseline, &study.learned(), &data.rows);
+    }
     section
+}
+
+/// The severities at which a condition and the baseline differ significantly, for each noise. The mean over
+/// severities, by which the claim is judged, hides a difference whose sign depends on the severity.
+fn by_severity(baseline: &Condition, learned: &[&Condition], rows: &[SeverityRow]) -> Html {
+    let rows: Vec<&SeverityRow> = rows.iter().filter(|row| row.difference_low.is_some()).collect();
+    let with_interval = |c: &&&Condition| rows.iter().any(|row| row.condition == c.name);
+    let conditions: Vec<&Condition> = learned.iter().filter(with_interval).copied().collect();
+    if conditions.is_empty() {
+        return Html::new();
+    }
+    let body = Html::join(chart::distinct(rows.iter().map(|row| (row.noise, row.scenario))).into_iter().map(
+        |(noise, scenario)| {
+            let cells = Html::join(conditions.iter().map(|condition| {
+                let own = rows.iter().filter(|row| {
+                    (row.noise, row.scenario) == (noise, scenario) && row.condition == condition.name
+                });
+                let own: Vec<&SeverityRow> = own.copied().collect();
+                Html::fill(
+                    "<td data-label=\"{}\"><span>{}</span></td>",
+                    &[&condition.label(), &significant(&own)],
+                )
+            }));
+            let words = chart::capital(&NoiseKey { noise, scenario }.words());
+            Html::fill("<tr><th scope=\"row\">{}</th>{}</tr>\n", &[&words, &cells])
+        },
+    ));
+    let heads = Html::join(conditions.iter().map(|condition| {
+        Html::fill(
+            "<th><span class=\"swatch\" data-colour=\"{}\"></span>{}</th>",
+            &[&condition.look.colour, &condition.label()],
+        )
+    }));
+    Html::fill(
+        "{}<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody>\
+         </table></div>\n<p class=\"muted small prose\">Severities at which the 95&nbsp;% interval of the \
+         difference from {} excludes zero. The intervals are not corrected for the number of severities. \
+         Claim 2 is judged by the mean over severities 1 to 8.</p>\n",
+        &[
+            &chart::table_heading("How strong must the noise be?"),
+            &chart::stack_class(conditions.len()),
+            &heads,
+            &body,
+            &baseline.title(),
+        ],
+    )
+}
+
+/// Where the accuracy is significantly lower, and where it is higher.
+fn significant(rows: &[&SeverityRow]) -> Html {
+    let at = |is: fn(&SeverityRow) -> bool| -> Vec<u64> {
+        rows.iter().filter(|row| is(row)).map(|row| row.severity).collect()
+    };
+    let lower = at(|row| row.difference_high.is_some_and(|high| high < 0.0));
+    let higher = at(|row| row.difference_low.is_some_and(|low| low > 0.0));
+    let found: Vec<String> = [("less", lower), ("more", higher)]
+        .into_iter()
+        .filter(|(_, severities)| !severities.is_empty())
+        .map(|(word, severities)| format!("{word} accurate at {}", ranges(&severities)))
+        .collect();
+    Html::text(&if found.is_empty() { "no significant difference".to_owned() } else { found.join("; ") })
+}
+
+/// Ascending numbers in words: `0 to 4, 6 and 7`.
+fn ranges(numbers: &[u64]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let parts = runs.flat_map(|run| match run {
+        [first, _, .., last] => vec![format!("{first} to {last}")],
+        few => few.iter().map(u64::to_string).collect(),
+    });
+    chart::phrase(&parts.collect::<Vec<_>>())
 }
 
 /// A row with its difference from the baseline, if both learned.
@@ -244,4 +318,21 @@ fn difference(
             }
         ]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn severities_in_words() {
+        for (numbers, words) in [
+            (&[0, 1, 2, 3, 4, 6, 7][..], "0 to 4, 6 and 7"),
+            (&[8], "8"),
+            (&[6, 7, 8], "6 to 8"),
+            (&[1, 3], "1 and 3"),
+        ] {
+            assert_eq!(ranges(numbers), words);
+        }
+    }
 }
