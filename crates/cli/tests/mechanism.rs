@@ -80,6 +80,10 @@ fn a_study_asks_why_and_gives_advice() {
     let words = succeed(&mut leaklab(&["advise", path, "--noise", "gaussian/pixel"])).stdout;
     let words = String::from_utf8_lossy(&words).into_owned();
     assert!(words.contains("train with") && words.contains("not used for the choice"), "{words}");
+    let own = advice["baseline_readout"].as_str().unwrap();
+    assert!(own.starts_with("tau ") || own.starts_with("steps "), "{own}");
+    assert!(advice["gain_over_readout"].as_f64().unwrap().abs() <= 1.0);
+    assert!(words.contains("which is best for it"), "{words}");
 
     let budget =
         |value: &str| leaklab(&["advise", path, "--noise", "gaussian/pixel", "--synops-budget", value]);

@@ -340,6 +340,7 @@ fn advice_is_measured(runs: &[PathBuf], tables: &[Table]) {
         .find(|row| (row.trained, row.hidden, row.stimulus) == (free.trained, free.hidden, free.stimulus));
     assert!((cell.unwrap().synops - free.synops).abs() < 1e-9 * free.synops);
     assert_eq!(free.images, 30);
+    over_the_best_readout_of_the_baseline(&free);
     let cheap: Vec<f64> =
         cells.iter().filter(|row| row.stimulus == free.stimulus).map(|row| row.synops).collect();
     let (least, most) = cheap.iter().fold((f64::MAX, 0.0_f64), |(a, b), &x| (a.min(x), b.max(x)));
@@ -349,6 +350,20 @@ fn advice_is_measured(runs: &[PathBuf], tables: &[Table]) {
     let refused = advise(None, Some(1.0)).unwrap_err().to_string();
     assert!(refused.contains("at most 1 synaptic") && refused.contains("cheapest"), "{refused}");
     assert_eq!(advise(Some(8), None).unwrap().stimulus, Stimulus::at(noise, 8));
+}
+
+/// The second gain is smaller where the baseline's own readout is better than the plain sum, and the same
+/// where it is the plain sum.
+fn over_the_best_readout_of_the_baseline(free: &AdviceRow) {
+    let (readout, gain) = free.baseline_readout.zip(free.gain_over_readout).unwrap();
+    if readout == Readout::PLAIN {
+        assert_eq!((gain, free.gain_over_readout_low), (free.gain, free.gain_low));
+    }
+    let [low, high] = [free.gain_over_readout_low, free.gain_over_readout_high].map(Option::unwrap);
+    assert!(low <= gain && gain <= high);
+    // Both are differences of accuracies on the same images.
+    let baseline = [free.gain, gain].map(|gain| free.accuracy - gain);
+    assert!(baseline.iter().all(|accuracy| (0.0..=1.0).contains(accuracy)), "{baseline:?}");
 }
 
 /// After an interruption, on other threads and after damage, the tables are bit-identical, and nothing is

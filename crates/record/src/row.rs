@@ -26,6 +26,8 @@ pub trait Row: Sized {
     const TABLE: &'static str;
     /// `(name, unit, description)` of every column.
     const COLUMNS: &'static [(&'static str, &'static str, &'static str)];
+    /// Columns that tables of earlier versions do not have: their cells are then empty.
+    const ADDED: &'static [&'static str] = &[];
 
     /// The row's cells, in the order of the columns.
     fn cells(&self) -> Vec<Cell>;
@@ -88,15 +90,28 @@ impl<R: Row> Rows<R> {
     pub fn from_table(table: &Table) -> Result<Self, String> {
         let found: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         let expected: Vec<&str> = R::COLUMNS.iter().map(|column| column.0).collect();
-        if found != expected {
+        let is_added = |column: &&str| R::ADDED.contains(column);
+        let earlier = found.iter().eq(expected.iter().filter(|column| !is_added(column)));
+        if found != expected && !earlier {
             return Err(format!(
                 "its columns are {}, where {} are expected; run the analysis again",
                 found.join(", "),
                 expected.join(", ")
             ));
         }
+        let row = |cells: &[Cell]| {
+            if found == expected {
+                return R::from_cells(cells);
+            }
+            let mut cells = cells.iter().cloned();
+            let completed = expected.iter().map(|column| match is_added(column) {
+                true => Cell::Empty,
+                false => cells.next().unwrap_or(Cell::Empty),
+            });
+            R::from_cells(&completed.collect::<Vec<_>>())
+        };
         let rows = table.rows.iter().enumerate();
-        let rows = rows.map(|(i, cells)| R::from_cells(cells).map_err(|reason| format!("row {i}: {reason}")));
+        let rows = rows.map(|(i, cells)| row(cells).map_err(|reason| format!("row {i}: {reason}")));
         Ok(Rows {
             title: table.title.clone(),
             definition: table.definition.clone(),
@@ -146,12 +161,13 @@ impl<R: Row> Rows<R> {
 /// Declares the row of a table: `struct Name in "file" { /// Description. field: Type ["unit"], .. }`.
 ///
 /// The doc comment of a field is also the description of its column. `Name::field` is the column's name, for
-/// figures.
+/// figures. Columns that tables of earlier versions lack are listed after the file's name:
+/// `in "file" added [field]`.
 #[macro_export]
 macro_rules! row {
     (
         $(#[$attribute:meta])*
-        pub struct $name:ident in $table:literal {
+        pub struct $name:ident in $table:literal $(added [$($added:ident),* $(,)?])? {
             $($(#[doc = $doc:literal])+ $field:ident: $type:ty [$unit:literal]),* $(,)?
         }
     ) => {
@@ -174,6 +190,7 @@ macro_rules! row {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [(&'static str, &'static str, &'static str)] =
                 &[$((stringify!($field), $unit, concat!($($doc),+))),*];
+            $(const ADDED: &'static [&'static str] = &[$($name::$added),*];)?
 
             fn cells(&self) -> Vec<$crate::Cell> {
                 vec![$($crate::Field::to_cell(&self.$field)),*]
@@ -317,6 +334,39 @@ mod tests {
         let table = sample().table();
         assert_eq!(table.columns[1].description, "How long, if it is known.");
         assert_eq!((Sample::time, table.notes.len()), ("time", 1));
+    }
+
+    crate::row! {
+        /// A row of a later version of [`Sample`].
+        pub struct Later in "sample" added [kind, size] {
+            /// Who.
+            name: String [""],
+            /// Added.
+            kind: Option<String> [""],
+            /// How long.
+            time: Option<f64> ["steps"],
+            /// Added.
+            size: Option<u64> [""],
+            /// Whether.
+            done: bool [""],
+        }
+    }
+
+    #[test]
+    fn tables_of_earlier_versions_lack_only_what_was_added() {
+        let earlier = Rows::<Later>::from_table(&sample().table()).unwrap();
+        let row = Later { name: "a".into(), kind: None, time: Some(2.5), size: None, done: true };
+        assert_eq!(earlier.rows[0], row);
+        // Written again, it has all columns.
+        assert_eq!(Rows::<Later>::from_table(&earlier.table()).unwrap(), earlier);
+        for missing in ["time", "kind"] {
+            let mut table = earlier.table();
+            let at = table.column(missing).unwrap();
+            table.columns.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            let refused = Rows::<Later>::from_table(&table).unwrap_err();
+            assert!(refused.contains("run the analysis again"), "without {missing}: {refused}");
+        }
     }
 
     /// Only a file that does not exist is no table.

@@ -93,9 +93,8 @@ fn the_picture_of_a_recording_counts_both_polarities() {
     assert!(text.contains("fill=\"rgb(85 85 85)\"") && text.contains("fill=\"rgb(255 255 255)\""), "{text}");
 }
 
-#[test]
-fn advice_suggests_a_noise_that_recordings_can_have() {
-    let advice = |stimulus: Stimulus| AdviceRow {
+fn advice(stimulus: Stimulus) -> AdviceRow {
+    AdviceRow {
         stimulus,
         budget: None,
         trained: Tau::INFINITE,
@@ -108,13 +107,43 @@ fn advice_suggests_a_noise_that_recordings_can_have() {
         gain: 0.0,
         gain_low: None,
         gain_high: None,
+        baseline_readout: None,
+        gain_over_readout: None,
+        gain_over_readout_low: None,
+        gain_over_readout_high: None,
         synops: 3.3e6,
         synops_ratio: 1.5,
         spike_rate: 0.1,
         candidates: 8,
         seeds: 1,
         images: 100,
+    }
+}
+
+#[test]
+fn advice_has_the_gain_over_the_best_readout_without_leak() {
+    let shown = |row: AdviceRow| {
+        let mut study = IMAGES[0].clone();
+        let mut table = Rows::new("Advice", "");
+        table.rows.push(row);
+        study.compare.why.advice = Some(table);
+        words(&section(&study, "tradeoff"))
     };
+    let row = advice(Stimulus::at("gaussian/pixel".parse().unwrap(), 5));
+    assert!(!shown(row.clone()).contains("Small print"), "a table of an earlier version has no such gain");
+    let text = shown(AdviceRow {
+        baseline_readout: Some(Readout::Window { first: 51, last: 100 }),
+        gain_over_readout: Some(0.031),
+        gain_over_readout_low: Some(-0.004),
+        gain_over_readout_high: Some(0.066),
+        ..row
+    });
+    assert!(text.contains("+3.1 [−0.4, +6.6] over steps 51 to 100 only"), "{text}");
+    assert!(text.contains("Small print in a cell is the gain over"), "{text}");
+}
+
+#[test]
+fn advice_suggests_a_noise_that_recordings_can_have() {
     let command = |study: &Study, stimulus: Stimulus| {
         let mut study = study.clone();
         let mut table = Rows::new("Advice", "");

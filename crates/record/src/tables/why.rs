@@ -268,7 +268,9 @@ crate::row! {
 
 crate::row! {
     /// The most robust of the measured ways to run a trained network.
-    pub struct AdviceRow in "advice" {
+    pub struct AdviceRow in "advice" added [
+        baseline_readout, gain_over_readout, gain_over_readout_low, gain_over_readout_high,
+    ] {
         /// Stimulus: clean, or a noise at a severity.
         stimulus: Stimulus [""],
         /// Largest permitted number of synaptic operations per image; empty if it is not limited.
@@ -288,12 +290,21 @@ crate::row! {
         low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         high: Option<f64> ["fraction"],
-        /// Accuracy on the other half minus that of the baseline, run without leak.
+        /// Accuracy on the other half minus that of the baseline, run without leak and read by a plain sum.
         gain: f64 ["fraction"],
         /// Lower end of the gain's 95 % interval.
         gain_low: Option<f64> ["fraction"],
         /// Upper end of the interval.
         gain_high: Option<f64> ["fraction"],
+        /// The readout with which the baseline, run without leak, is the most accurate on the half of the
+        /// images on which it was chosen; empty in tables of earlier versions, as are the next three columns.
+        baseline_readout: Option<Readout> [""],
+        /// Accuracy on the other half minus that of the baseline, run without leak and read by this readout.
+        gain_over_readout: Option<f64> ["fraction"],
+        /// Lower end of its 95 % interval.
+        gain_over_readout_low: Option<f64> ["fraction"],
+        /// Upper end of the interval.
+        gain_over_readout_high: Option<f64> ["fraction"],
         /// Synaptic operations per image, mean over seeds.
         synops: f64 ["operations/image"],
         /// Synaptic operations divided by those of the baseline, run without leak.

@@ -56,6 +56,53 @@ fn readouts(subjects: &Subjects, steps: u64) -> Vec<Readout> {
     all
 }
 
+/// Which shares of the images are used: those of the choosing half, or the others.
+fn half(shares: Vec<f64>, chooses: &[bool], choosing: bool) -> Vec<f64> {
+    shares.into_iter().zip(chooses).filter(|(_, own)| **own == choosing).map(|(share, _)| share).collect()
+}
+
+impl<'a> Way<'a> {
+    /// Synaptic operations per image, mean over seeds.
+    fn synops(&self) -> Option<f64> {
+        mean(&self.outcomes.iter().map(|(_, outcome)| outcome.synops).collect::<Vec<_>>())
+    }
+
+    /// This way with every readout, measured on the choosing half.
+    fn candidates(
+        &'a self,
+        readouts: &'a [Readout],
+        chooses: &'a [bool],
+    ) -> impl Iterator<Item = Candidate<'a>> {
+        let synops = self.synops().unwrap_or(0.0);
+        readouts.iter().map(move |&readout| {
+            let of_seed =
+                |(_, outcome): &(u64, &Outcome)| mean(&half(outcome.shares(readout), chooses, true));
+            let accuracies: Vec<f64> = self.outcomes.iter().filter_map(of_seed).collect();
+            Candidate { way: self, readout, synops, accuracy: mean(&accuracies).unwrap_or(0.0) }
+        })
+    }
+
+    /// Accuracy with a readout minus that of another way with its readout, on the other half, in pairs of
+    /// runs with the same seed.
+    fn gain(&self, readout: Readout, over: (&Way, Readout), chooses: &[bool]) -> Option<Contrast> {
+        let pair = |(seed, outcome): &(u64, &Outcome)| {
+            let (_, without) = over.0.outcomes.iter().find(|(other, _)| other == seed)?;
+            let own = half(outcome.shares(readout), chooses, false);
+            let without = half(without.shares(over.1), chooses, false);
+            Some(own.iter().zip(&without).map(|(a, b)| a - b).collect())
+        };
+        Contrast::crossed(&self.outcomes.iter().filter_map(pair).collect::<Vec<Vec<f64>>>())
+    }
+}
+
+/// The most accurate candidate; of equals the cheapest, then the first.
+fn best<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Option<Candidate<'a>> {
+    candidates.reduce(|best, next| {
+        let better = next.accuracy > best.accuracy;
+        if better || (next.accuracy == best.accuracy && next.synops < best.synops) { next } else { best }
+    })
+}
+
 /// The best way within a budget of synaptic operations per image, chosen on one half of the images and
 /// measured on the other.
 pub fn choose(
@@ -66,66 +113,48 @@ pub fn choose(
 ) -> Result<AdviceRow, MechanismError> {
     let first = &subjects.reference[0];
     let chooses = choosing_half(first);
-    let half = |shares: Vec<f64>, choosing: bool| -> Vec<f64> {
-        shares.into_iter().zip(&chooses).filter(|(_, own)| **own == choosing).map(|(x, _)| x).collect()
-    };
-    let synops =
-        |way: &Way| mean(&way.outcomes.iter().map(|(_, outcome)| outcome.synops).collect::<Vec<_>>());
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for way in ways {
-        let synops = synops(way).unwrap_or(0.0);
-        if budget.is_some_and(|budget| synops > budget) {
-            continue;
-        }
-        for readout in readouts(subjects, first.steps()) {
-            let of_seed = |(_, outcome): &(u64, &Outcome)| mean(&half(outcome.shares(readout), true));
-            let accuracies: Vec<f64> = way.outcomes.iter().filter_map(of_seed).collect();
-            let accuracy = mean(&accuracies).unwrap_or(0.0);
-            candidates.push(Candidate { way, readout, synops, accuracy });
-        }
-    }
-    // The most accurate; of equals the cheapest, then the first.
-    let better = |a: &Candidate, b: &Candidate| {
-        a.accuracy > b.accuracy || (a.accuracy == b.accuracy && a.synops < b.synops)
-    };
-    let best = candidates.iter().reduce(|best, next| if better(next, best) { next } else { best });
-    let cheapest = ways.iter().filter_map(&synops).fold(f64::INFINITY, f64::min);
-    let best = best.ok_or(MechanismError::Budget { budget: budget.unwrap_or(0.0), cheapest })?;
+    let readouts = readouts(subjects, first.steps());
+    let affordable = |way: &&Way| budget.is_none_or(|budget| way.synops().unwrap_or(0.0) <= budget);
+    let within: Vec<&Way> = ways.iter().filter(affordable).collect();
+    let cheapest = ways.iter().filter_map(Way::synops).fold(f64::INFINITY, f64::min);
+    let chosen = best(within.iter().flat_map(|way| way.candidates(&readouts, &chooses)));
+    let chosen = chosen.ok_or(MechanismError::Budget { budget: budget.unwrap_or(0.0), cheapest })?;
     let base = ways.iter().find(|way| way.trained == first.trained && !way.hidden.leaks());
     let base = base.ok_or(MechanismError::NoBaseline)?;
-    let (mut accuracies, mut gains) = (Vec::new(), Vec::new());
-    for (seed, outcome) in &best.way.outcomes {
-        let own = half(outcome.shares(best.readout), false);
-        if let Some((_, without)) = base.outcomes.iter().find(|(other, _)| other == seed) {
-            let without = half(without.shares(Readout::PLAIN), false);
-            gains.push(own.iter().zip(&without).map(|(a, b)| a - b).collect());
-        }
-        accuracies.push(own);
-    }
-    let (accuracy, gain) = (Contrast::crossed(&accuracies), Contrast::crossed(&gains));
+    let base_readout = best(base.candidates(&readouts, &chooses)).map(|candidate| candidate.readout);
+    let Candidate { way, readout, .. } = chosen;
+    let accuracies = way.outcomes.iter().map(|(_, outcome)| half(outcome.shares(readout), &chooses, false));
+    let accuracy = Contrast::crossed(&accuracies.collect::<Vec<_>>());
+    let gain = way.gain(readout, (base, Readout::PLAIN), &chooses);
     let (Some(accuracy), Some(gain)) = (accuracy, gain) else { return Err(MechanismError::TooFewImages) };
-    let rates: Vec<f64> = best.way.outcomes.iter().map(|(_, outcome)| outcome.spike_rate).collect();
-    let chosen = chooses.iter().filter(|&&own| own).count();
-    let base_synops = synops(base).unwrap_or(0.0);
+    let over_readout = base_readout.and_then(|own| way.gain(readout, (base, own), &chooses));
+    let over_interval = over_readout.as_ref().and_then(Contrast::interval);
+    let rates: Vec<f64> = way.outcomes.iter().map(|(_, outcome)| outcome.spike_rate).collect();
+    let images = chooses.iter().filter(|&&own| own).count();
+    let base_synops = base.synops().unwrap_or(0.0);
     Ok(AdviceRow {
         stimulus,
         budget,
-        trained: best.way.trained,
-        hidden: best.way.hidden,
-        readout: best.readout,
-        chosen_accuracy: best.accuracy,
+        trained: way.trained,
+        hidden: way.hidden,
+        readout,
+        chosen_accuracy: chosen.accuracy,
         accuracy: accuracy.mean,
         low: accuracy.interval().map(|i| i.low.max(0.0)),
         high: accuracy.interval().map(|i| i.high.min(1.0)),
         gain: gain.mean,
         gain_low: gain.interval().map(|i| i.low.max(-1.0)),
         gain_high: gain.interval().map(|i| i.high.min(1.0)),
-        synops: best.synops,
-        synops_ratio: if base_synops > 0.0 { best.synops / base_synops } else { 1.0 },
+        baseline_readout: base_readout,
+        gain_over_readout: over_readout.as_ref().map(|gain| gain.mean),
+        gain_over_readout_low: over_interval.map(|i| i.low.max(-1.0)),
+        gain_over_readout_high: over_interval.map(|i| i.high.min(1.0)),
+        synops: chosen.synops,
+        synops_ratio: if base_synops > 0.0 { chosen.synops / base_synops } else { 1.0 },
         spike_rate: mean(&rates).unwrap_or(0.0),
-        candidates: candidates.len() as u64,
+        candidates: (within.len() * readouts.len()) as u64,
         seeds: accuracy.pairs as u64,
-        images: chosen.min(chooses.len() - chosen) as u64,
+        images: images.min(chooses.len() - images) as u64,
     })
 }
 
@@ -137,7 +166,8 @@ pub fn rows(subjects: &Subjects, panel: &Panel) -> Rows<AdviceRow> {
             "The most accurate of all measured combinations of trained network, leak of the hidden layers \
              and readout, under each noise. It is chosen on every other test sample of each class, and its \
              accuracy is measured on the rest. The gain and the ratio of operations are relative to networks \
-             trained {} and run without leak. `leaklab advise` gives advice for other severities and within \
+             trained {} and run without leak: read by a plain sum, and with the readout that is best for \
+             them, chosen in the same way. `leaklab advise` gives advice for other severities and within \
              a budget of synaptic operations.",
             trained(subjects)
         ),
@@ -190,4 +220,60 @@ pub fn measure(
         })
         .collect();
     Ok(choose(subjects, &ways, stimulus, budget)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATE: Readout = Readout::Window { first: 3, last: 4 };
+    /// Images 0, 1 and 2 choose; 3, 4 and 5 measure.
+    const CHOOSES: [bool; 6] = [true, true, true, false, false, false];
+
+    fn outcome(plain: [u8; 6], late: [u8; 6], synops: f64) -> Outcome {
+        let [plain, late] = [plain, late].map(|answers| answers.map(|answer| answer == 1));
+        Outcome::of(&[(Readout::PLAIN, &plain), (LATE, &late)], synops)
+    }
+
+    fn way(hidden: Tau, outcomes: &[Outcome; 2]) -> Way<'_> {
+        let outcomes = outcomes.iter().enumerate().map(|(seed, own)| (seed as u64, own)).collect();
+        Way { trained: Tau::INFINITE, hidden, outcomes }
+    }
+
+    #[test]
+    fn chosen_on_one_half_and_compared_on_the_other() {
+        let leaky = [
+            outcome([1, 1, 0, 1, 1, 0], [1, 1, 1, 1, 1, 0], 5.0),
+            outcome([1, 1, 0, 1, 1, 0], [1, 1, 1, 1, 1, 1], 7.0),
+        ];
+        // The plain sum is better on the measuring half, which must not matter for the choice.
+        let base = [
+            outcome([0, 0, 1, 1, 0, 1], [1, 1, 0, 0, 0, 1], 3.0),
+            outcome([0, 0, 1, 1, 0, 1], [1, 1, 0, 0, 1, 0], 3.0),
+        ];
+        let (leaky, base) = (way(Tau::new(4.0).unwrap(), &leaky), way(Tau::INFINITE, &base));
+        let readouts = [Readout::PLAIN, LATE];
+        let ways = [&base, &leaky];
+        let chosen = best(ways.iter().flat_map(|way| way.candidates(&readouts, &CHOOSES))).unwrap();
+        assert_eq!((chosen.way.hidden, chosen.readout), (leaky.hidden, LATE));
+        assert_eq!((chosen.accuracy, chosen.synops), (1.0, 6.0));
+        let own = best(base.candidates(&readouts, &CHOOSES)).unwrap().readout;
+        assert_eq!(own, LATE);
+        // On the measuring half, LATE of the leaky way is right in 2 and 3 of 3 images, and the base in 2 and
+        // 2 with the plain sum, and in 1 and 1 with its own readout.
+        let gain = |over| leaky.gain(LATE, (&base, over), &CHOOSES).unwrap().mean;
+        assert!((gain(Readout::PLAIN) - 0.5 / 3.0).abs() < 1e-12);
+        assert!((gain(own) - 1.5 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn of_equal_candidates_the_cheapest_is_chosen() {
+        let dear = [outcome([1; 6], [0; 6], 9.0), outcome([1; 6], [0; 6], 9.0)];
+        let cheap = [outcome([1; 6], [1; 6], 2.0), outcome([1; 6], [1; 6], 2.0)];
+        let (dear, cheap) = (way(Tau::new(4.0).unwrap(), &dear), way(Tau::INFINITE, &cheap));
+        let readouts = [Readout::PLAIN, LATE];
+        let ways = [&dear, &cheap];
+        let chosen = best(ways.iter().flat_map(|way| way.candidates(&readouts, &CHOOSES))).unwrap();
+        assert_eq!((chosen.synops, chosen.readout), (2.0, Readout::PLAIN), "the first of the cheapest");
+    }
 }

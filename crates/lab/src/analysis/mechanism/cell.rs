@@ -73,6 +73,15 @@ impl Outcome {
         Outcome { images, spike_rate, synops: synops as f64 / shown, cells }
     }
 
+    /// One presentation with these answers by readout, which costs `synops`.
+    #[cfg(test)]
+    pub(super) fn of(answers: &[(Readout, &[bool])], synops: f64) -> Self {
+        let bits = |answers: &[bool]| answers.iter().copied().collect::<Bits>();
+        let correct = answers.iter().map(|(readout, own)| (readout.to_string(), bits(own))).collect();
+        let cells = vec![Cell { correct, spikes: 0, synops: 0 }];
+        Outcome { cells, images: answers[0].1.len(), spike_rate: 0.0, synops }
+    }
+
     /// In how many presentations each image was classified correctly.
     ///
     /// # Panics

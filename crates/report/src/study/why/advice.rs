@@ -32,7 +32,7 @@ fn row(row: &AdviceRow) -> Html {
          <td class=\"number\" data-label=\"Accuracy\">\
          <span>{}&nbsp;% <span class=\"range\">{}</span></span></td>\
          <td class=\"number\" data-label=\"Gain, points\">\
-         <span>{} <span class=\"range\">{}</span></span></td>\
+         <span>{} <span class=\"range\">{}</span>{}</span></td>\
          <td class=\"number\" data-label=\"Synaptic operations\">× {}</td></tr>\n",
         &[
             &chart::capital(&row.stimulus.words()),
@@ -43,9 +43,18 @@ fn row(row: &AdviceRow) -> Html {
             &interval(row.low, row.high, percent),
             &points(row.gain),
             &interval(row.gain_low, row.gain_high, points),
+            &over_readout(row),
             &format!("{:.2}", row.synops_ratio),
         ],
     )
+}
+
+/// The gain over the baseline with the readout that is best for it; tables of earlier versions have none.
+fn over_readout(row: &AdviceRow) -> Html {
+    let Some((own, gain)) = row.baseline_readout.zip(row.gain_over_readout) else { return Html::new() };
+    let points = |x: f64| number::signed(100.0 * x, 1);
+    let interval = interval(row.gain_over_readout_low, row.gain_over_readout_high, points);
+    Html::fill("<span class=\"paper\">{} {} over {}</span>", &[&points(gain), &interval, &readout(own)])
 }
 
 /// The options of an example command: a noise and a severity that the study tests, and a budget that it can
@@ -75,6 +84,13 @@ fn rounded_up(x: f64) -> f64 {
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
+    let small = match table.rows.iter().any(|row| row.gain_over_readout.is_some()) {
+        true => Html::markup(
+            "<p>Small print in a cell is the gain over networks without leak that are read with the readout \
+             that is best for them.</p>",
+        ),
+        false => Html::new(),
+    };
     let options = example(study, &table.rows);
     let options =
         Html::join(options.iter().map(|option| Html::fill(" <span class=\"option\">{}</span>", &[option])));
@@ -82,12 +98,13 @@ pub fn table(study: &Study) -> Html {
         "{}<div class=\"scroll\"><table class=\"stack tall\"><thead><tr><th>Under</th><th>Trained with</th>\
          <th>Hidden layers run with</th><th>Read with</th><th class=\"number\">Accuracy</th>\
          <th class=\"number\">Gain, points</th><th class=\"number\">Synaptic operations</th></tr></thead>\
-         <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}<p>For a limited number \
+         <tbody>\n{}</tbody></table></div>\n<div class=\"muted small prose\">{}{}<p>For a limited number \
          of operations, and for any noise and severity: <code><span class=\"option\">leaklab advise \
          STUDY</span>{}</code>.</p></div>\n",
         &[
             &chart::table_heading("The most robust way to run these networks"),
             &body,
+            &small,
             &chart::small_print(table),
             &options,
         ],
