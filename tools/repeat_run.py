@@ -4,8 +4,8 @@
     python3 tools/repeat_run.py svhn-small tau-inf_seed-1 --data-dir DIR
 
 All numbers of every epoch must be the same, except times. If the trained network is published as well, its
-weights must have the same bytes. Needs only Python, the program, and a CPU with AVX2 or AVX-512: with
-portable code, sums are computed in another order.
+weights must have the same bytes. Needs only Python, the program, and a CPU with AVX2 or AVX-512: portable
+code has no fused multiply-adds, so that the last bits differ.
 """
 
 import argparse
@@ -81,7 +81,8 @@ def main():
         if weights:
             exported = pathlib.Path(work) / "exported"
             command = [arguments.leaklab, "export", folder, "--safetensors", exported]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            if subprocess.run(command, stdout=subprocess.DEVNULL).returncode != 0:
+                sys.exit(1)
             if (exported / weights.name).read_bytes() != weights.read_bytes():
                 sys.exit(f"the weights are not those of {weights.relative_to(ROOT)}")
     also = ", and so are the bytes of the weights" if weights else ""

@@ -146,23 +146,25 @@ def draw_severity(folder):
                  for severity in range(SEVERITIES)]
         for _, share, colour in LEAKS:
             lines = list(differences(folder, name, share))
-            for line in lines:
+            for noise, line in zip(NOISES, lines):
                 points = " ".join(f"{x(i):.1f},{y(mean):.1f}" for i, (mean, _, _) in enumerate(line))
-                body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" opacity="0.55"/>')
+                dash = ' stroke-dasharray="4 3"' if noise == "impulse/pixel" else ""
+                body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" '
+                            f'opacity="0.55"{dash}/>')
             for line in lines:
                 body += [f'<circle cx="{x(i):.1f}" cy="{y(mean):.1f}" r="2.6" stroke="{colour}" '
                          f'fill="{colour if least > 0 or most < 0 else "#fff"}"/>'
                          for i, (mean, least, most) in enumerate(line)]
     body.append(f'<text x="{(left + WIDTH - RIGHT) / 2:.0f}" y="{top + height + 34}" text-anchor="middle">'
                 'severity of the noise (0: none); difference in accuracy in percentage points; one line for '
-                'each of four noises</text>')
+                'each of four noises, dashed for impulse noise on pixels</text>')
     return page(body, top + height + 46)
 
 
 def draw(folder):
     body, y = legend(24), 42
-    body.append(f'<text x="{LEFT}" y="{y}">gain in accuracy in percentage points, with 95 % intervals (arrow: '
-                'beyond the scale); in brackets, the severity</text>')
+    body.append(f'<text x="{LEFT}" y="{y}">gain in accuracy in percentage points, with 95 % intervals '
+                '(arrow: beyond the scale); in brackets, the severity</text>')
     for name, steps, taus, panels in panels_of(folder):
         y += HEAD
         top = y - 4

@@ -135,10 +135,10 @@ fn text(advice: &AdviceRow) -> String {
         Some((low, high)) => format!(" [{:.1}, {:.1}]", 100.0 * low, 100.0 * high),
         None => String::new(),
     };
-    let over_readout = advice.baseline_readout.zip(advice.gain_over_readout);
-    let over_readout = over_readout.map_or_else(String::new, |(readout, gain)| {
+    let over_readout = advice.over_readout().map_or_else(String::new, |(readout, gain)| {
         format!(
-            "\n             {:+.1} points{} compared with the same, read with {}, which is best for it",
+            "\n             {:+.1} points{} compared with the same networks, read with {}, their best \
+             readout",
             100.0 * gain,
             interval(advice.gain_over_readout_low, advice.gain_over_readout_high),
             readout.words(),
@@ -149,7 +149,8 @@ fn text(advice: &AdviceRow) -> String {
         "Under {}{budget}, the most robust of {} measured ways to train and run the network:\n  \
          train with {}, run with {} in the hidden layers, read with {}\n  \
          accuracy   {}{} on images that were not used for the choice ({} on those that were)\n  \
-         gain       {:+.1} points{} compared with training and running without leak, read with a plain sum{}\n  \
+         gain       {:+.1} points{} compared with networks trained and run without leak, read with a plain \
+         sum{}\n  \
          price      {:.0} synaptic operations per image, {:.2} times as many as without leak\n  \
          from       {}, {} images in each half",
         advice.stimulus.words(),

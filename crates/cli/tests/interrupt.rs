@@ -33,7 +33,7 @@ fn files(folder: &Path) -> usize {
 fn an_interrupted_analysis_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    // Twelve passes of enough images that the first one is stored long before the last one begins.
+    // Many passes, of enough images that the first one is stored long before the last one begins.
     let long = ["time_steps=100", "test_limit=355", "network=1x8x8-16C3-16C3-2P-64FC-10o", "epochs=1"];
     succeed(&mut train(&run, &long));
     let stored = || files(&run.join("analysis/passes"));

@@ -2,7 +2,7 @@
 
 mod runs;
 
-use runs::{fail, leaklab, resume, succeed, train};
+use runs::{fail, leaklab, results, resume, succeed, train};
 use serde_json::Value;
 use std::path::Path;
 
@@ -29,8 +29,8 @@ fn a_run_says_what_it_was_trained_by() {
     assert!(!trained[0]["cpu"].as_str().unwrap().is_empty());
 
     // The forward pass gives bit-identical spikes and predictions with each instruction set. Norms are sums
-    // of squares in float32, which each set adds in a different order: a layer has 256 neurons, so they agree
-    // within 256 roundings.
+    // of squares in float32. Portable code rounds each square before it is added, and the other sets do not:
+    // a layer has 256 neurons, so the norms agree within 256 roundings.
     let mut portable = evaluate(&run, &["--isa", "portable"]);
     let mut fastest = evaluate(&run, &[]);
     assert_eq!(portable["machine"]["isa"], "portable");
@@ -44,6 +44,48 @@ fn a_run_says_what_it_was_trained_by() {
     assert_eq!(norms[0].len(), 3);
     for (a, b) in norms[0].iter().zip(&norms[1]) {
         assert!((a - b).abs() <= 256.0 * f64::from(f32::EPSILON) * b, "{a} {b}");
+    }
+}
+
+/// The weights do not depend on which of the two sets is used, because both have fused multiply-adds and make
+/// sums over lanes in the same order. Norms, which are sums over more than a register, may differ.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn avx2_and_avx512_train_the_same_bits() {
+    let needed = [
+        is_x86_feature_detected!("avx2"),
+        is_x86_feature_detected!("fma"),
+        is_x86_feature_detected!("bmi1"),
+        is_x86_feature_detected!("bmi2"),
+        is_x86_feature_detected!("popcnt"),
+        is_x86_feature_detected!("avx512f"),
+        is_x86_feature_detected!("avx512bw"),
+        is_x86_feature_detected!("avx512dq"),
+        is_x86_feature_detected!("avx512vl"),
+    ];
+    if needed.contains(&false) {
+        eprintln!("SKIPPED: AVX2 and AVX-512 train the same bits: this CPU does not have both");
+        return;
+    }
+    let networks: [&[&str]; 3] = [
+        &["network=1x8x8-20C3-12C3-2P-40FC-10o"],
+        &["network=1x8x8-36C3-2P-70FC-33FC-10o", "optimiser=adam", "learning_rate=0.002", "dropout=0.2"],
+        &["network=1x8x8-5C3-17C3-10o", "gradient=exact", "tau=5", "encoder=unsigned", "weight_decay=0.001"],
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (i, settings) in networks.into_iter().enumerate() {
+        let [avx2, avx512] = ["avx2", "avx512"].map(|isa| {
+            let run = folder.path().join(format!("{isa}-{i}"));
+            succeed(train(&run, settings).args(["--isa", isa, "--set", "epochs=2"]));
+            assert_eq!(machines(&run)[0]["isa"], isa);
+            let (last, best, mut metrics, _) = results(&run);
+            for layer in metrics.iter_mut().flat_map(|epoch| epoch["layers"].as_array_mut().unwrap()) {
+                layer["weighted_input_norm"].take();
+            }
+            (last, best, metrics)
+        });
+        assert!(avx2.0 == avx512.0 && avx2.1 == avx512.1, "{settings:?}: the weights differ");
+        assert_eq!(avx2.2, avx512.2, "{settings:?}");
     }
 }
 

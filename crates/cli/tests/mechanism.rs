@@ -82,8 +82,8 @@ fn a_study_asks_why_and_gives_advice() {
     assert!(words.contains("train with") && words.contains("not used for the choice"), "{words}");
     let own = advice["baseline_readout"].as_str().unwrap();
     assert!(own.starts_with("tau ") || own.starts_with("steps "), "{own}");
-    assert!(advice["gain_over_readout"].as_f64().unwrap().abs() <= 1.0);
-    assert!(words.contains("which is best for it"), "{words}");
+    assert!(advice["gain_over_readout"].is_f64());
+    assert_eq!(words.contains("their best readout"), own != "tau inf", "{own}: {words}");
 
     let budget =
         |value: &str| leaklab(&["advise", path, "--noise", "gaussian/pixel", "--synops-budget", value]);

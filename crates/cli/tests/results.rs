@@ -131,8 +131,8 @@ fn epochs(run: &Path) -> Vec<serde_json::Value> {
     epochs
 }
 
-/// Its numbers and its weights are the same with AVX2 and AVX-512. Portable code adds in another order, so
-/// that the networks differ slightly. `tools/repeat_run.py` does this with any run of any study.
+/// Its numbers and its weights are the same with AVX2 and AVX-512. Portable code has no fused multiply-adds,
+/// so that the networks differ slightly. `tools/repeat_run.py` does this with any run of any study.
 #[test]
 fn a_published_run_can_be_repeated() {
     let Some(folder) = folder() else { return };

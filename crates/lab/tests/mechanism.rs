@@ -352,8 +352,7 @@ fn advice_is_measured(runs: &[PathBuf], tables: &[Table]) {
     assert_eq!(advise(Some(8), None).unwrap().stimulus, Stimulus::at(noise, 8));
 }
 
-/// The second gain is smaller where the baseline's own readout is better than the plain sum, and the same
-/// where it is the plain sum.
+/// The second gain has an interval, and is the first one if the baseline is best read by the plain sum.
 fn over_the_best_readout_of_the_baseline(free: &AdviceRow) {
     let (readout, gain) = free.baseline_readout.zip(free.gain_over_readout).unwrap();
     if readout == Readout::PLAIN {
@@ -361,9 +360,6 @@ fn over_the_best_readout_of_the_baseline(free: &AdviceRow) {
     }
     let [low, high] = [free.gain_over_readout_low, free.gain_over_readout_high].map(Option::unwrap);
     assert!(low <= gain && gain <= high);
-    // Both are differences of accuracies on the same images.
-    let baseline = [free.gain, gain].map(|gain| free.accuracy - gain);
-    assert!(baseline.iter().all(|accuracy| (0.0..=1.0).contains(accuracy)), "{baseline:?}");
 }
 
 /// After an interruption, on other threads and after damage, the tables are bit-identical, and nothing is

@@ -371,7 +371,8 @@ def advise(
     """The most robust network of a study under a noise such as "gaussian/pixel", and the leak to run it with.
 
     Returns a dict: stimulus, budget, trained, hidden, readout, chosen_accuracy, accuracy, low, high, gain,
-    gain_low, gain_high, synops, synops_ratio, spike_rate, candidates, seeds and images.
+    gain_low, gain_high, baseline_readout, gain_over_readout, gain_over_readout_low, gain_over_readout_high,
+    synops, synops_ratio, spike_rate, candidates, seeds and images.
     """
 
 def tables(run: Path) -> dict[str, Columns]:

@@ -319,3 +319,12 @@ crate::row! {
         images: u64 [""],
     }
 }
+
+impl AdviceRow {
+    /// The readout that is best for the baseline and the gain over it, unless that readout is the plain sum,
+    /// over which the gain is given in any case.
+    pub fn over_readout(&self) -> Option<(Readout, f64)> {
+        let other = self.baseline_readout.filter(|readout| *readout != Readout::PLAIN);
+        other.zip(self.gain_over_readout)
+    }
+}

@@ -149,11 +149,12 @@ fn by_severity(baseline: &Condition, learned: &[&Condition], rows: &[SeverityRow
     }));
     Html::fill(
         "{}<div class=\"scroll\"><table class=\"{}\"><thead><tr><th></th>{}</tr></thead><tbody>\n{}</tbody>\
-         </table></div>\n<p class=\"muted small prose\">Severities at which the 95&nbsp;% interval of the \
-         difference from {} excludes zero. The intervals are not corrected for the number of severities. \
+         </table></div>\n<p class=\"muted small prose\">Severities at which accuracy is lower or higher than \
+         that of {}, so that the 95&nbsp;% interval of the difference excludes zero. Severity 0 is clean. The \
+         intervals are not corrected for the number of severities. \
          Claim 2 is judged by the mean over severities 1 to 8.</p>\n",
         &[
-            &chart::table_heading("How strong must the noise be?"),
+            &chart::table_heading("At which severities is the difference clear?"),
             &chart::stack_class(conditions.len()),
             &heads,
             &body,
@@ -169,12 +170,12 @@ fn significant(rows: &[&SeverityRow]) -> Html {
     };
     let lower = at(|row| row.difference_high.is_some_and(|high| high < 0.0));
     let higher = at(|row| row.difference_low.is_some_and(|low| low > 0.0));
-    let found: Vec<String> = [("less", lower), ("more", higher)]
+    let found: Vec<String> = [("lower", lower), ("higher", higher)]
         .into_iter()
         .filter(|(_, severities)| !severities.is_empty())
-        .map(|(word, severities)| format!("{word} accurate at {}", ranges(&severities)))
+        .map(|(word, severities)| format!("{word} at {}", ranges(&severities)))
         .collect();
-    Html::text(&if found.is_empty() { "no significant difference".to_owned() } else { found.join("; ") })
+    Html::text(&if found.is_empty() { "–".to_owned() } else { found.join("; ") })
 }
 
 /// Ascending numbers in words: `0 to 4, 6 and 7`.

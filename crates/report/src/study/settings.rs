@@ -18,9 +18,9 @@ pub fn section(study: &Study) -> Section {
         Html::markup(
             "<p>The same program version, settings and seeds, with the same instruction set and operating \
              system, give bit-identical numbers, on any number of threads and however often it was \
-             interrupted. AVX-512, AVX2 and portable code sum gradients and norms in different orders, so \
-             the last bits of trained weights and of norms differ between them; <code>--isa</code> chooses \
-             one.</p>",
+             interrupted. AVX-512 and AVX2 give the same weights, and norms may differ in the last bits. \
+             Portable code has no fused multiply-adds, so the last bits of weights differ, and in the \
+             course of a training the networks differ slightly; <code>--isa</code> chooses the set.</p>",
         ),
     );
     if !study.single {

@@ -49,9 +49,9 @@ fn row(row: &AdviceRow) -> Html {
     )
 }
 
-/// The gain over the baseline with the readout that is best for it; tables of earlier versions have none.
+/// The gain over the baseline with the readout that is best for it, if there is another one than the gain.
 fn over_readout(row: &AdviceRow) -> Html {
-    let Some((own, gain)) = row.baseline_readout.zip(row.gain_over_readout) else { return Html::new() };
+    let Some((own, gain)) = row.over_readout() else { return Html::new() };
     let points = |x: f64| number::signed(100.0 * x, 1);
     let interval = interval(row.gain_over_readout_low, row.gain_over_readout_high, points);
     Html::fill("<span class=\"paper\">{} {} over {}</span>", &[&points(gain), &interval, &readout(own)])
@@ -84,7 +84,7 @@ fn rounded_up(x: f64) -> f64 {
 pub fn table(study: &Study) -> Html {
     let Some(table) = &study.compare.why.advice else { return Html::new() };
     let body = Html::join(table.rows.iter().map(row));
-    let small = match table.rows.iter().any(|row| row.gain_over_readout.is_some()) {
+    let small = match table.rows.iter().any(|row| row.over_readout().is_some()) {
         true => Html::markup(
             "<p>Small print in a cell is the gain over networks without leak that are read with the readout \
              that is best for them.</p>",
