@@ -156,8 +156,8 @@ def draw_severity(folder):
                          f'fill="{colour if least > 0 or most < 0 else "#fff"}"/>'
                          for i, (mean, least, most) in enumerate(line)]
     body.append(f'<text x="{(left + WIDTH - RIGHT) / 2:.0f}" y="{top + height + 34}" text-anchor="middle">'
-                'severity of the noise (0: none); difference in accuracy in percentage points; one line for '
-                'each of four noises, dashed for impulse noise on pixels</text>')
+                'severity of the noise (0: none); difference in accuracy in points; a line for each of four '
+                'noises (dashed: impulse noise on pixels)</text>')
     return page(body, top + height + 46)
 
 
