@@ -41,6 +41,11 @@ def time_steps(folder, name):
     return int(re.search(r"^time_steps = (\d+)", (folder / name / "study.toml").read_text(), re.M).group(1))
 
 
+def analysed_images(folder, name):
+    text = (folder / name / "study.toml").read_text()
+    return int(re.search(r"^analysis_images = (\d+)", text, re.M).group(1))
+
+
 def studies(folder):
     found = {path.parent.parent.name: path for path in folder.glob("*/tables/why_split.csv")}
     for name in TITLES:
@@ -120,6 +125,22 @@ def differences(folder, name, share):
         yield [numbers(own[quantity]) for quantity in ["accuracy", *noisy]]
 
 
+def lost(folder, name):
+    """What noise costs networks without leak at each severity, as a share of their excess over chance: the
+    mean over the noises."""
+    tables = folder / name / "tables"
+    with (tables / "runs.csv").open() as runs:
+        chance = next(float(row["chance"]) for row in csv.DictReader(runs) if row["condition"] == "tau inf")
+    excess = {}
+    with (tables / "robustness_by_condition.csv").open() as rows:
+        for row in csv.DictReader(rows):
+            if row["condition"] == "tau inf":
+                key = f"{row['noise']}/{row['scenario']}", int(row["severity"])
+                excess[key] = float(row["mean"]) - chance
+    for severity in range(SEVERITIES):
+        yield mean(1 - excess[noise, severity] / excess[noise, 0] for noise in NOISES)
+
+
 def draw_severity(folder):
     """What leak gains at each severity, a panel for each data set and a line for each noise."""
     low, high, left, gap, top, height = -26, 16, 44, 14, 74, 250
@@ -144,6 +165,9 @@ def draw_severity(folder):
                             '</text>')
         body += [f'<text x="{x(severity):.1f}" y="{top + height + 14}" text-anchor="middle">{severity}</text>'
                  for severity in range(SEVERITIES)]
+        body += [f'<text x="{x(severity):.1f}" y="{top + height + 30}" text-anchor="middle" fill="#777" '
+                 f'font-size="11">{abs(round(100 * share))}</text>'
+                 for severity, share in enumerate(lost(folder, name))]
         for _, share, colour in LEAKS:
             lines = list(differences(folder, name, share))
             for noise, line in zip(NOISES, lines):
@@ -155,10 +179,16 @@ def draw_severity(folder):
                 body += [f'<circle cx="{x(i):.1f}" cy="{y(mean):.1f}" r="2.6" stroke="{colour}" '
                          f'fill="{colour if least > 0 or most < 0 else "#fff"}"/>'
                          for i, (mean, least, most) in enumerate(line)]
-    body.append(f'<text x="{(left + WIDTH - RIGHT) / 2:.0f}" y="{top + height + 34}" text-anchor="middle">'
-                'severity of the noise (0: none); difference in accuracy in points; a line for each of four '
-                'noises (dashed: impulse noise on pixels)</text>')
-    return page(body, top + height + 46)
+    notes = [
+        ("#222", "severity of the noise (0: none); difference in accuracy in points; a line for each of four "
+         "noises (dashed: impulse noise on pixels)"),
+        ("#777", "in grey: per cent of the accuracy above chance that networks without leak lose at this "
+         "severity, mean over the four noises"),
+    ]
+    for number, (colour, words) in enumerate(notes):
+        body.append(f'<text x="{(left + WIDTH - RIGHT) / 2:.0f}" y="{top + height + 50 + 16 * number}" '
+                    f'text-anchor="middle" fill="{colour}">{words}</text>')
+    return page(body, top + height + 78)
 
 
 def draw(folder):
@@ -235,8 +265,7 @@ def draw_sweep(folder):
     rates = {row["condition"]: float(row["mean"]) for row in table(folder, "table1")
              if row["quantity"] == "spike_rate"}
     panels = [
-        ("accuracy (with noise, mean over severities 1 to 8); two networks for each τ: a few points may be "
-         "chance", curves, 0.4, 0.9, 210),
+        ("accuracy (with noise: mean over severities 1 to 8)", curves, 0.4, 0.9, 210),
         ("spikes per neuron and step, without noise", {"rate": [rates[f"tau {tau}"] for tau in taus]}, 0.0,
          0.6, 110),
     ]
@@ -270,7 +299,13 @@ def draw_sweep(folder):
              for i, tau in enumerate(taus)]
     body.append(f'<text x="{(left + WIDTH - right) / 2}" y="{base + 20}" text-anchor="middle">time constant '
                 f'τ in steps (T = {time_steps(folder, SWEEP)})</text>')
-    return page(body, base + 32)
+    seeds = {row["runs"] for row in conditions}
+    images = analysed_images(folder, SWEEP)
+    body.append(f'<text x="8" y="{base + 42}">Each point is the mean of {seeds.pop()} networks (seeds) on '
+                f'{images:,} test images. Intervals are not drawn: with two seeds, differences between points '
+                'of</text>'
+                f'<text x="8" y="{base + 58}">several percentage points may be chance.</text>')
+    return page(body, base + 70)
 
 
 def page(body, height):
