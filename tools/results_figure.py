@@ -2,7 +2,8 @@
 
     python3 tools/results_figure.py [docs/results]
 
-docs/results/severity.svg: what leak gains or costs at each severity of noise (tables/contrasts.csv).
+docs/results/severity.svg: what leak gains or costs at each severity of noise (tables/contrasts.csv), and what
+noise costs networks without leak (tables/robustness_by_condition.csv).
 docs/results/where.svg: where the gain comes from (tables/why_split.csv). Each study has a row of two panels:
 strong leak (the smallest tau) on the left, moderate leak (the largest finite tau) on the right.
 docs/results/sweep.svg: accuracy and spike rate against tau.
