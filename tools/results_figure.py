@@ -300,12 +300,13 @@ def draw_sweep(folder):
              for i, tau in enumerate(taus)]
     body.append(f'<text x="{(left + WIDTH - right) / 2}" y="{base + 20}" text-anchor="middle">time constant '
                 f'τ in steps (T = {time_steps(folder, SWEEP)})</text>')
-    seeds = {row["runs"] for row in conditions}
-    images = analysed_images(folder, SWEEP)
-    body.append(f'<text x="8" y="{base + 42}">Each point is the mean of {seeds.pop()} networks (seeds) on '
-                f'{images:,} test images. Intervals are not drawn: with two seeds, differences between points '
-                'of</text>'
-                f'<text x="8" y="{base + 58}">several percentage points may be chance.</text>')
+    seeds = max(int(row["runs"]) for row in conditions)
+    note = [
+        f"Each point is the mean of {seeds} networks (seeds) on {analysed_images(folder, SWEEP):,} test images. "
+        "Intervals are not drawn: with so few seeds,",
+        "differences between points of several percentage points may be chance.",
+    ]
+    body += [f'<text x="8" y="{base + 42 + 16 * line}">{words}</text>' for line, words in enumerate(note)]
     return page(body, base + 70)
 
 
