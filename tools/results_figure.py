@@ -301,8 +301,9 @@ def draw_sweep(folder):
     body.append(f'<text x="{(left + WIDTH - right) / 2}" y="{base + 20}" text-anchor="middle">time constant '
                 f'τ in steps (T = {time_steps(folder, SWEEP)})</text>')
     seeds = max(int(row["runs"]) for row in conditions)
+    images = analysed_images(folder, SWEEP)
     note = [
-        f"Each point is the mean of {seeds} networks (seeds) on {analysed_images(folder, SWEEP):,} test images. "
+        f"Each point is the mean of {seeds} networks (seeds) on {images:,} test images. "
         "Intervals are not drawn: with so few seeds,",
         "differences between points of several percentage points may be chance.",
     ]
