@@ -41,7 +41,7 @@ pub use batch::{InputError, Scratch, infer, train_batch};
 pub use gradient::UnknownGradient;
 pub use masks::{Mask, MaskError, Masks};
 pub use network::{Network, NetworkError, first_not_finite};
-pub use neuron::{Leak, LeakChange, LeakError, Neuron, Tau};
+pub use neuron::{Leak, LeakChange, LeakError, Neuron, ReadoutDivisor, Tau, UnknownDivisor};
 pub use optimiser::Optimiser;
 pub use packed::{Gradient, Packed};
 pub use shares::{Place, SharedBatch};

@@ -1,7 +1,7 @@
 //! A network: its layers, their neurons and its weights in one flat array.
 
 use crate::architecture::{Architecture, Parameter};
-use crate::neuron::{Leak, LeakError, Neuron};
+use crate::neuron::{Leak, LeakError, Neuron, ReadoutDivisor};
 use crate::philox::{Purpose, Stream};
 
 /// Layers, neurons and weights.
@@ -10,6 +10,7 @@ pub struct Network {
     /// The layers.
     pub architecture: Architecture,
     leak: Leak,
+    readout_divisor: ReadoutDivisor,
     v_th: f32,
     /// All weights, at the offsets that [`Architecture::parameters`] defines.
     pub weights: Vec<f32>,
@@ -58,14 +59,15 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// A network whose weights are zero.
+    /// A network whose weights are zero, and whose output is divided by the number of steps.
     pub fn new(architecture: Architecture, leak: Leak, v_th: f32) -> Result<Self, NetworkError> {
         leak.check(&architecture)?;
         if !(v_th.is_finite() && v_th > 0.0) {
             return Err(NetworkError::Threshold(v_th));
         }
         let weights = vec![0.0; architecture.parameter_count()];
-        Ok(Network { architecture, leak, v_th, weights })
+        let readout_divisor = ReadoutDivisor::default();
+        Ok(Network { architecture, leak, readout_divisor, v_th, weights })
     }
 
     /// The leak of the network.
@@ -76,6 +78,17 @@ impl Network {
     /// Threshold of the hidden conv and FC layers.
     pub fn v_th(&self) -> f32 {
         self.v_th
+    }
+
+    /// What the potential of the output after the last step is divided by.
+    pub fn readout_divisor(&self) -> ReadoutDivisor {
+        self.readout_divisor
+    }
+
+    /// The same weights, with an output that is divided by something else. The predicted classes do not
+    /// depend on it; errors and gradients do.
+    pub fn with_readout_divisor(self, readout_divisor: ReadoutDivisor) -> Self {
+        Network { readout_divisor, ..self }
     }
 
     /// The same weights with another leak.

@@ -9,7 +9,7 @@ use crate::layer::full::{Full, FullRecord, FullSource, StepRows};
 use crate::layer::pool;
 use crate::network::{Network, NetworkError};
 use crate::neuron::spiking::Dynamics;
-use crate::neuron::{Leak, Neuron, readout};
+use crate::neuron::{Leak, Neuron, ReadoutDivisor, readout};
 use crate::simd::lists::MOST;
 use crate::simd::{Isa, Row};
 use crate::spikes::{Input, Shape};
@@ -41,6 +41,7 @@ pub(crate) enum PackedLayer {
 pub struct Packed {
     architecture: Arc<Architecture>,
     leak: Leak,
+    readout_divisor: ReadoutDivisor,
     /// The neurons of each layer; `None` for a pool.
     neurons: Vec<Option<Neuron>>,
     isa: Isa,
@@ -118,7 +119,8 @@ impl Packed {
         }
         let neurons = (0..layers.len()).map(|layer| network.neuron(layer)).collect();
         let leak = network.leak().clone();
-        Ok(Packed { architecture, leak, neurons, isa, layers, masks })
+        let readout_divisor = network.readout_divisor();
+        Ok(Packed { architecture, leak, readout_divisor, neurons, isa, layers, masks })
     }
 
     /// Packs a network again, in place, after its weights have changed; refuses weights that are not finite.
@@ -150,13 +152,14 @@ impl Packed {
         &self.leak
     }
 
-    /// Copies the leak and threshold of a network; the packed weights do not change.
+    /// Copies the leak, the threshold and the readout's divisor of a network; the packed weights do not change.
     ///
     /// # Panics
     /// If the network has another architecture.
     pub fn set_leak(&mut self, network: &Network) {
         assert_eq!(network.architecture, *self.architecture, "the network has another architecture");
         self.leak = network.leak().clone();
+        self.readout_divisor = network.readout_divisor();
         self.neurons = (0..self.layers.len()).map(|layer| network.neuron(layer)).collect();
     }
 
@@ -273,8 +276,8 @@ impl Packed {
             let steps = trace.steps();
             if i + 1 == self.layers.len() {
                 full.signal(steps, current, &mut trace.signal);
-                trace.prediction =
-                    readout::predict(&trace.signal, self.architecture.classes(), self.neuron(i).tau);
+                let (classes, tau) = (self.architecture.classes(), self.neuron(i).tau);
+                trace.prediction = readout::predict(&trace.signal, classes, tau, self.readout_divisor);
             } else {
                 let (out, squares) = (&mut trace.spikes[i], &mut trace.squares[i]);
                 full.fire(self.isa, self.dynamics(i, 1.0), steps, current, out, squares);
@@ -379,9 +382,10 @@ impl Packed {
         for (image, ((trace, &label), upper)) in traces.iter().zip(labels).zip(upper.iter()).enumerate() {
             let scale = self.input_mask(trace, i).1;
             if i + 1 == self.layers.len() {
+                let divisor = self.readout_divisor.of(self.neuron(i).tau, steps);
                 let error = |(class, &p): (usize, &f32)| {
                     let target = if class == label { 1.0 } else { 0.0 };
-                    (f64::from(p) - target) / (steps as f64 * batch as f64)
+                    (f64::from(p) - target) / (divisor * batch as f64)
                 };
                 let error: Vec<f32> = trace.prediction.iter().enumerate().map(|x| error(x) as f32).collect();
                 full.output_d(&error, scale, self.decay(i, mode), image, record);

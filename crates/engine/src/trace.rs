@@ -50,7 +50,8 @@ impl Trace {
         self.input.steps()
     }
 
-    /// Prediction, `U[T] / T` of each output.
+    /// Prediction for each class: the potential of its output after the last step, divided (see
+    /// [`crate::ReadoutDivisor`]).
     pub fn prediction(&self) -> &[f32] {
         &self.prediction
     }

@@ -137,7 +137,12 @@ impl Health {
              positive",
             list(&texts)
         );
-        let advice = "try a lower learning_rate or more weight_decay, or a larger tau if the leak is strong";
+        let advice = if self.leak.readout().leaks() {
+            "try readout_tau = inf in training (a leaky readout needs larger inputs for the same prediction), \
+             a larger tau, a lower learning_rate or more weight_decay"
+        } else {
+            "try a lower learning_rate or more weight_decay, or a larger tau if the leak is strong"
+        };
         self.notice(now.epoch, Trouble::Overdriven, names, message, advice)
     }
 
@@ -311,6 +316,10 @@ mod tests {
         let notices = health().epoch(&network, None, &epoch(1600.0, 29.0));
         assert_eq!((notices.len(), notices[0].kind), (1, Trouble::Overdriven));
         assert!(notices[0].message.contains("by a factor of 200 in conv1,"), "{}", notices[0].message);
+        assert!(!notices[0].advice.contains("readout_tau"), "{}", notices[0].advice);
+        let mut leaky = Health::new(Leak::uniform(Tau::new(9.0).unwrap()), 1.0, Vec::new(), 0.0);
+        let notices = leaky.epoch(&network, None, &epoch(1600.0, 29.0));
+        assert!(notices[0].advice.contains("readout_tau = inf"), "{}", notices[0].advice);
         let mut higher = Health::new(Leak::uniform(Tau::INFINITE), 25.0, Vec::new(), 0.0);
         assert!(higher.epoch(&network, None, &epoch(1600.0, 29.0)).is_empty());
     }

@@ -325,7 +325,8 @@ pub(crate) fn network_of(
     check_settings(config, &checkpoint.header, path)?;
     crate::memory::check_network(&config.network)?;
     let network = Network::new(config.network.clone(), config.leak.clone(), config.v_th);
-    let mut network = network.map_err(|e| mismatch(e.to_string()))?;
+    let network = network.map_err(|e| mismatch(e.to_string()))?;
+    let mut network = network.with_readout_divisor(config.readout_divisor);
     for parameter in config.network.parameters() {
         let tensor = checkpoint.tensor(&parameter.name);
         let Tensor { shape, values, .. } =

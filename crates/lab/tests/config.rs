@@ -202,6 +202,7 @@ fields! {
     augment: ["augment.crop", "augment.flip", "augment.shift"],
     network: ["network"],
     leak: ["tau", "layer_tau", "readout_tau"],
+    readout_divisor: ["readout_divisor"],
     v_th: ["v_th"],
     time_steps: ["time_steps"],
     gradient: ["gradient"],

@@ -255,7 +255,8 @@ impl Forward {
 
 #[pymethods]
 impl Forward {
-    /// Prediction, the output potential after the last step divided by T: float32 [N, classes].
+    /// Prediction, the output potential after the last step divided by T (or as the network's
+    /// ``readout_divisor`` says): float32 [N, classes].
     #[getter]
     fn prediction<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         self.rows(py, "the prediction", &[self.architecture.classes()], |image| &image.prediction)

@@ -5,7 +5,8 @@ use crate::forward::{self, Batch, Forward, Layer, dimensions, read_spikes};
 use crate::gradients::{self, Gradients};
 use crate::{arguments, fault, interruptible, warn};
 use leaklab_engine::{
-    Architecture, Input, Isa, LayerKind, Leak, LeakChange, Network as Engine, NetworkError, Tau,
+    Architecture, Input, Isa, LayerKind, Leak, LeakChange, Network as Engine, NetworkError, ReadoutDivisor,
+    Tau,
 };
 use leaklab_lab::calibrate::scale_to_rates;
 use leaklab_lab::evaluate::Inputs;
@@ -62,7 +63,10 @@ impl PartialEq for Network {
 #[pymethods]
 impl Network {
     #[new]
-    #[pyo3(signature = (notation, tau=100.0, v_th=1.0, seed=0, layer_tau=None, readout_tau=None))]
+    #[pyo3(signature = (
+        notation, tau=100.0, v_th=1.0, seed=0, layer_tau=None, readout_tau=None, readout_divisor="steps",
+    ))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         notation: &str,
@@ -71,13 +75,15 @@ impl Network {
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
         #[pyo3(from_py_with = arguments::layer_tau)] layer_tau: Option<BTreeMap<String, f64>>,
         readout_tau: Option<f64>,
+        readout_divisor: &str,
     ) -> PyResult<Self> {
+        let divisor: ReadoutDivisor = readout_divisor.parse().map_err(fault)?;
         let architecture = Architecture::parse(notation).map_err(fault)?;
         memory::check_network(&architecture).map_err(fault)?;
         let change = leak_change(Some(tau), layer_tau, readout_tau)?;
         let leak = Leak::uniform(Tau::INFINITE).changed(&change);
         let engine = py.detach(|| Engine::initialised(architecture, leak, v_th, seed)).map_err(fault)?;
-        Ok(Network::from(engine))
+        Ok(Network::from(engine.with_readout_divisor(divisor)))
     }
 
     /// The same weights with another leak: ``tau`` for all layers, ``layer_tau`` for named hidden layers,
@@ -117,6 +123,12 @@ impl Network {
     #[getter]
     fn readout_tau(&self) -> f64 {
         self.engine().leak().readout().steps()
+    }
+
+    /// What the potential of the output after the last step is divided by: ``"steps"`` or ``"memory"``.
+    #[getter]
+    fn readout_divisor(&self) -> String {
+        self.engine().readout_divisor().to_string()
     }
 
     /// Threshold of conv and fully connected neurons.
@@ -330,6 +342,9 @@ impl Network {
         if let Some(tau) = leak.readout_tau {
             text.push_str(&format!(", readout_tau={tau}"));
         }
+        if engine.readout_divisor() != ReadoutDivisor::default() {
+            text.push_str(&format!(", readout_divisor='{}'", engine.readout_divisor()));
+        }
         text + ")"
     }
 
@@ -337,8 +352,9 @@ impl Network {
         let py = slf.py();
         let this = slf.get();
         let readout = this.engine().leak().readout_tau.map(Tau::steps);
+        let (layers, divisor) = (this.layer_tau(), this.readout_divisor());
         let arguments =
-            (this.notation(), this.tau(), this.v_th(), 0, this.layer_tau(), readout).into_pyobject(py)?;
+            (this.notation(), this.tau(), this.v_th(), 0, layers, readout, divisor).into_pyobject(py)?;
         (slf.get_type(), arguments, this.weights(py)?).into_pyobject(py)
     }
 

@@ -152,6 +152,27 @@ def test_leak_by_layer():
         net.with_leak(layer_tau={"conv2": 5})
 
 
+def test_readout_divisor(tmp_path):
+    net = leaklab.Network("1x8x8-4C3-2P-12FC-3o", tau=9, seed=1)
+    other = leaklab.Network("1x8x8-4C3-2P-12FC-3o", tau=9, seed=1, readout_divisor="memory")
+    assert (net.readout_divisor, other.readout_divisor) == ("steps", "memory")
+    assert net != other and "readout_divisor" not in repr(net) and "readout_divisor='memory'" in repr(other)
+    assert pickle.loads(pickle.dumps(other)) == other
+    other.save(tmp_path / "model")
+    assert leaklab.Network.load(tmp_path / "model") == other
+    x = leaklab.encode(np.random.default_rng(1).uniform(-1, 1, (3, 1, 8, 8)).astype("f4"), 30, 1)
+    plain, mean = net.forward(x), other.forward(x)
+    assert np.array_equal(plain.signal, mean.signal)
+    weights = np.exp(-np.arange(30) / 9).sum()
+    # Each prediction is rounded once.
+    np.testing.assert_allclose(mean.prediction * weights, plain.prediction * 30.0, rtol=2e-7)
+    # Without leak, the divisors are the same number.
+    plain, mean = (n.with_leak(np.inf).forward(x).prediction for n in (net, other))
+    assert np.array_equal(plain, mean)
+    with pytest.raises(leaklab.LeakLabError, match="'mean' is not one of steps, memory"):
+        leaklab.Network("1x8x8-12FC-3o", readout_divisor="mean")
+
+
 def test_refused_weights_change_nothing():
     net, _ = example()
     before = net.weights

@@ -14,6 +14,7 @@ pub mod readout;
 pub mod spiking;
 
 pub use leak::{Leak, LeakChange, LeakError, Tau};
+pub use readout::{ReadoutDivisor, UnknownDivisor};
 
 /// The parameters of one layer's neurons.
 #[derive(Debug, Clone, Copy, PartialEq)]

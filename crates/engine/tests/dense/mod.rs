@@ -24,6 +24,8 @@ pub struct Dense {
     /// Weighted input of the output layer, `[step][class]`.
     pub signal: Vec<f64>,
     pub prediction: Vec<f64>,
+    /// What the potential of the output was divided by.
+    divisor: f64,
     pub synops: Vec<u64>,
 }
 
@@ -31,6 +33,15 @@ pub struct Dense {
 fn lambda(network: &Network, layer: usize) -> f64 {
     let tau = network.leak().of(&network.architecture.layers()[layer]);
     tau.map_or(1.0, |tau| (-1.0 / tau.steps()).exp())
+}
+
+/// What the potential of the output is divided by.
+fn divisor(network: &Network, steps: usize) -> f64 {
+    let lambda = lambda(network, network.architecture.layers().len() - 1);
+    match network.readout_divisor() {
+        ReadoutDivisor::Steps => steps as f64,
+        ReadoutDivisor::Memory => (0..steps).map(|age| lambda.powi(age as i32)).sum(),
+    }
 }
 
 /// The weights of a layer; empty for a pool.
@@ -175,6 +186,7 @@ pub fn forward(network: &Network, input: &[f32], steps: usize, masks: &[Vec<f32>
         signal: Vec::new(),
         prediction: Vec::new(),
         synops: Vec::new(),
+        divisor: 0.0,
     };
     let mut masks = masks.iter();
     for (index, layer) in network.architecture.layers().iter().enumerate() {
@@ -209,7 +221,8 @@ pub fn forward(network: &Network, input: &[f32], steps: usize, masks: &[Vec<f32>
                 for z in &currents {
                     potential.iter_mut().zip(z).for_each(|(u, &z)| *u = lambda * *u + z as f32);
                 }
-                dense.prediction = potential.iter().map(|&u| f64::from(u) / steps as f64).collect();
+                dense.divisor = divisor(network, steps);
+                dense.prediction = potential.iter().map(|&u| f64::from(u) / dense.divisor).collect();
                 dense.signal = currents.concat();
                 dense.synops.push(synops);
                 break;
@@ -257,7 +270,7 @@ impl Dense {
                     LayerKind::Output => {
                         let error = self.prediction[n] - f64::from(u8::from(n == label));
                         for t in 0..steps {
-                            d[t][n] = error / steps as f64 * decay.powi((steps - 1 - t) as i32);
+                            d[t][n] = error / self.divisor * decay.powi((steps - 1 - t) as i32);
                         }
                         continue;
                     }

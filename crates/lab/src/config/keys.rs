@@ -7,7 +7,7 @@ use super::run::{InitialScale, OptimiserKind, RunConfig};
 use crate::data::Normalisation;
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::{Levels, SEVERITIES};
-use leaklab_engine::{Architecture, Gradient};
+use leaklab_engine::{Architecture, Gradient, ReadoutDivisor};
 use leaklab_record::{NoiseKey, number_text};
 use std::path::PathBuf;
 use toml::Value;
@@ -304,6 +304,19 @@ pub const KEYS: &[Key] = &[
         binds: Binds::Weights,
         set: |run, _, value| tau(value).map(|x| run.leak.readout_tau = Some(x)),
         get: |run| run.leak.readout_tau.map(|tau| Value::Float(tau.steps())),
+    },
+    Key {
+        name: "readout_divisor",
+        group: Group::Network,
+        kind: Kind::Choice(&["steps", "memory"]),
+        help: "what the potential of the output after the last step is divided by: the number of steps, or \
+               the sum of the weights that leak gives to the steps, which is smaller",
+        binds: Binds::Weights,
+        set: |run, _, value| choice::<ReadoutDivisor>(value).map(|x| run.readout_divisor = x),
+        get: |run| {
+            let other = run.readout_divisor != ReadoutDivisor::default();
+            other.then(|| Value::String(run.readout_divisor.to_string()))
+        },
     },
     Key {
         name: "v_th",

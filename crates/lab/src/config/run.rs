@@ -7,7 +7,7 @@ use crate::data::{Augmentation, Binning, Normalisation, table};
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::Severities;
 use leaklab_engine::optimiser::Optimiser;
-use leaklab_engine::{Architecture, Gradient, Leak, LeakError, Network, NetworkError, Tau};
+use leaklab_engine::{Architecture, Gradient, Leak, LeakError, Network, NetworkError, ReadoutDivisor, Tau};
 use leaklab_record::noun::leak_condition;
 use leaklab_record::{NoiseKey, RunKey};
 use std::collections::BTreeMap;
@@ -106,6 +106,8 @@ pub struct RunConfig {
     pub network: Architecture,
     /// Where it leaks.
     pub leak: Leak,
+    /// What the output is divided by.
+    pub readout_divisor: ReadoutDivisor,
     /// Threshold of conv and FC neurons.
     pub v_th: f32,
     /// Steps per image.
@@ -215,6 +217,7 @@ impl RunConfig {
             augment: Augmentation::NONE,
             network: Architecture::parse("1x1x1-1FC-1o").expect("the smallest network"),
             leak: Leak::uniform(Tau::INFINITE),
+            readout_divisor: ReadoutDivisor::Steps,
             v_th: 1.0,
             initial: InitialScale::FanIn,
             time_steps: 1,
@@ -330,7 +333,8 @@ impl RunConfig {
 
     /// The network before training.
     pub fn initial_network(&self) -> Result<Network, NetworkError> {
-        Network::initialised(self.network.clone(), self.leak.clone(), self.v_th, self.seed)
+        let network = Network::initialised(self.network.clone(), self.leak.clone(), self.v_th, self.seed)?;
+        Ok(network.with_readout_divisor(self.readout_divisor))
     }
 
     /// Rule of the weight update with its constants.

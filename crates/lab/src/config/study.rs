@@ -14,7 +14,7 @@ use toml::Value;
 
 /// Settings that all conditions share: other images, another network or another measurement would make it
 /// another study.
-pub(super) const SHARED: [&str; 14] = [
+pub(super) const SHARED: [&str; 16] = [
     "dataset",
     "network",
     "seed",
@@ -26,6 +26,8 @@ pub(super) const SHARED: [&str; 14] = [
     "validation",
     "test_limit",
     "severity",
+    "evaluate_every",
+    "evaluate_train_images",
     "analysis_images",
     "presentations",
     "presentation_seed",

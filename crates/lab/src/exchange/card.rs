@@ -3,7 +3,7 @@
 use super::ExchangeError;
 use super::model::Config;
 use crate::run::TrainedRun;
-use leaklab_engine::Network;
+use leaklab_engine::{Network, ReadoutDivisor};
 use leaklab_record::Rows;
 use leaklab_record::metrics::{self, Epoch};
 use leaklab_record::tables::RobustnessSummaryRow;
@@ -58,10 +58,14 @@ pub fn text(config: &Config, network: &Network, figures: &Figures) -> String {
         card,
         "# `{}`\n\nA spiking network of {neuron}, threshold {}, {} weights, no biases. Hidden layers pass \
          binary spikes; each 2x2 pool is a neuron that fires above 0.75; the output integrates and never \
-         fires, and its potential after the last step is the prediction.\n\n",
+         fires, and its potential after the last step{} is the prediction.\n\n",
         config.network,
         config.v_th,
-        network.weights.len()
+        network.weights.len(),
+        match network.readout_divisor() {
+            ReadoutDivisor::Steps => ", divided by the number of steps,",
+            ReadoutDivisor::Memory => ", divided by the sum of the weights that leak gives to the steps,",
+        }
     );
     card.push_str("## What it expects\n\n| | |\n| --- | --- |\n");
     let shape = network.architecture.input();

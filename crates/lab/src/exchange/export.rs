@@ -5,7 +5,7 @@
 //! `tau = dt/(1 - lambda)` and `r = tau/dt` this is `v <- lambda v + I`, followed by the threshold test. This
 //! is LeakLab's neuron, except that LeakLab's decays after the test instead of before the next input. The
 //! output layer is the same integrator without a threshold (`LI`, or `I` without leak). NIR cannot express
-//! that its potential is divided by T after the last step; the predicted class is the same.
+//! that its potential is divided after the last step; the predicted class is the same.
 
 use super::ExchangeError;
 use super::nir::{Array, Graph, Node, Padding};

@@ -5,7 +5,7 @@ use super::card::{self, Figures};
 use super::{ExchangeError, safetensors};
 use crate::memory;
 use crate::run::{RunError, TrainedRun, Weights};
-use leaklab_engine::{Architecture, Leak, LeakError, Network, Tau};
+use leaklab_engine::{Architecture, Leak, LeakError, Network, ReadoutDivisor, Tau};
 use leaklab_record::{RecordError, RunFolder, atomic, file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +36,9 @@ pub struct Config {
     /// Time constant of the output layer, if it has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readout_tau: Option<String>,
+    /// What the output is divided by, if not the number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readout_divisor: Option<String>,
     /// Threshold.
     pub v_th: f32,
     /// Steps per image in training.
@@ -99,6 +102,9 @@ impl Model {
                 .map(|(name, tau)| (name.clone(), tau.to_string()))
                 .collect(),
             readout_tau: network.leak().readout_tau.map(|tau| tau.to_string()),
+            readout_divisor: Some(network.readout_divisor())
+                .filter(|&divisor| divisor != ReadoutDivisor::default())
+                .map(|divisor| divisor.to_string()),
             v_th: network.v_th(),
             time_steps: None,
             dataset: None,
@@ -151,8 +157,10 @@ impl Model {
         let architecture = Architecture::parse(&config.network).map_err(|e| malformed(e.to_string()))?;
         let leak = config.leak().map_err(|e| malformed(e.to_string()))?;
         memory::check_network(&architecture).map_err(RunError::from)?;
-        let mut network =
-            Network::new(architecture, leak, config.v_th).map_err(|e| malformed(e.to_string()))?;
+        let divisor = config.readout_divisor.as_ref().map(|name| name.parse::<ReadoutDivisor>()).transpose();
+        let divisor = divisor.map_err(|e| malformed(e.to_string()))?.unwrap_or_default();
+        let network = Network::new(architecture, leak, config.v_th).map_err(|e| malformed(e.to_string()))?;
+        let mut network = network.with_readout_divisor(divisor);
         let path = folder.join(WEIGHTS);
         let arrays = safetensors::read(&path)?;
         network
@@ -203,6 +211,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             model(tau).write(folder.path()).unwrap();
             assert_eq!(Model::open(folder.path(), Weights::Last).unwrap(), model(tau));
+            let config = || std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+            assert!(!config().contains("readout_divisor"));
+            let other = Model::bare(model(tau).network.with_readout_divisor(ReadoutDivisor::Memory));
+            other.write(folder.path()).unwrap();
+            assert_eq!(Model::open(folder.path(), Weights::Last).unwrap(), other);
+            assert!(config().contains("\"readout_divisor\": \"memory\""));
         }
     }
 

@@ -115,6 +115,7 @@ class Network:
         seed: int = 0,
         layer_tau: Mapping[str, float] | None = None,
         readout_tau: float | None = None,
+        readout_divisor: str = "steps",
     ) -> Network: ...
     def with_leak(
         self,
@@ -133,6 +134,10 @@ class Network:
         """Time constants of the hidden layers that have their own."""
     @property
     def readout_tau(self) -> float: ...
+    @property
+    def readout_divisor(self) -> str:
+        """What the output after the last step is divided by: "steps", or "memory" for the sum of the weights
+        that leak gives to the steps."""
     @property
     def v_th(self) -> float: ...
     @property

@@ -1,7 +1,7 @@
 //! All the readouts of one run of the hidden layers, from the output layer's recorded signal.
 
-use leaklab_engine::Tau;
 use leaklab_engine::neuron::readout;
+use leaklab_engine::{ReadoutDivisor, Tau};
 use leaklab_record::{Readout, TimeWindow};
 
 /// Shares of the steps that a readout skips at the start, in percent.
@@ -79,16 +79,22 @@ pub fn all(taus: &[Tau], steps: u64) -> Vec<Readout> {
 }
 
 /// Whether a readout of a signal `[step][class]` predicts the label with finite predictions.
-pub fn is_correct(readout: Readout, signal: &[f32], classes: usize, label: usize) -> bool {
+pub fn is_correct(
+    readout: Readout,
+    divisor: ReadoutDivisor,
+    signal: &[f32],
+    classes: usize,
+    label: usize,
+) -> bool {
     let prediction = match readout {
-        Readout::Leaky(tau) => readout::predict(signal, classes, tau),
+        Readout::Leaky(tau) => readout::predict(signal, classes, tau, divisor),
         Readout::Reversed(tau) => {
             let reversed: Vec<f32> = signal.chunks_exact(classes).rev().flatten().copied().collect();
-            readout::predict(&reversed, classes, tau)
+            readout::predict(&reversed, classes, tau, divisor)
         }
         Readout::Window { first, last } => {
             let steps = (first as usize - 1) * classes..last as usize * classes;
-            readout::predict(&signal[steps], classes, Tau::INFINITE)
+            readout::predict(&signal[steps], classes, Tau::INFINITE, divisor)
         }
     };
     readout::class(&prediction) == label && prediction.iter().all(|p| p.is_finite())
@@ -123,10 +129,11 @@ mod tests {
     fn each_readout_weights_steps_as_defined() {
         // Class 0 early, class 1 late and weaker.
         let signal = [1.0, 0.0, 0.0, 0.0, 0.0, 0.9];
-        let reads = |readout| is_correct(readout, &signal, 2, 0);
+        let divisor = ReadoutDivisor::Steps;
+        let reads = |readout| is_correct(readout, divisor, &signal, 2, 0);
         let tau = Tau::new(5.0).unwrap();
         assert!(reads(Readout::PLAIN) && reads(Readout::Reversed(tau)));
         assert!(!reads(Readout::Leaky(tau)) && !reads(Readout::Window { first: 2, last: 3 }));
-        assert!(!is_correct(Readout::PLAIN, &[f32::NAN, 0.0], 2, 0));
+        assert!(!is_correct(Readout::PLAIN, divisor, &[f32::NAN, 0.0], 2, 0));
     }
 }

@@ -241,7 +241,9 @@ impl Subject {
         };
         let measure = |i: usize, trace: &Trace| {
             let label = split.label(i);
-            let read = |&readout: &Readout| readout::is_correct(readout, trace.signal(), classes, label);
+            let divisor = self.network.readout_divisor();
+            let read =
+                |&readout: &Readout| readout::is_correct(readout, divisor, trace.signal(), classes, label);
             let correct: Vec<bool> = self.readouts.iter().map(read).collect();
             (correct, self.hidden_spikes(trace), trace.synops().iter().sum::<u64>())
         };
