@@ -1,6 +1,6 @@
 //! A run on disk: its settings and its trained network.
 
-use crate::config::{Binds, ConfigError, KEYS, RunConfig};
+use crate::config::{Binds, ConfigError, KEYS, Key, RunConfig};
 use crate::data::{self, DataError, Dataset, Limits};
 use leaklab_engine::{Leak, LeakChange, Network, NetworkError};
 use leaklab_record::noun::slug;
@@ -308,10 +308,15 @@ fn check_settings(config: &RunConfig, header: &Header, path: &Path) -> Result<()
 /// The settings of one kind that have changed since a checkpoint was written, as text.
 pub(crate) fn changes(config: &RunConfig, header: &Header, binds: Binds) -> Vec<String> {
     let (trained, now) = (&header.settings, config.bound());
-    let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "nothing".to_owned());
+    let change = |key: &Key| match (key.name, trained.get(key.name), now.get(key.name)) {
+        (name, Some(then), Some(now)) => format!("{name} = {then}, not {now}"),
+        (name, Some(then), None) => format!("{name} = {then}, which is not set now"),
+        (name, None, Some(now)) => format!("no {name}, not {name} = {now}"),
+        (name, None, None) => name.to_owned(),
+    };
     KEYS.iter()
         .filter(|key| key.binds == binds && trained.get(key.name) != now.get(key.name))
-        .map(|key| format!("{} = {}, not {}", key.name, text(trained.get(key.name)), text(now.get(key.name))))
+        .map(change)
         .collect()
 }
 

@@ -323,6 +323,11 @@ fn what_is_wrong_is_said_plainly() {
         let text = message(&run);
         assert!(text.contains(&format!("they were trained with {key} = {from}, not {to}")), "{text}");
     }
+    let added = settings.replace("v_th = 1.0", "readout_divisor = \"memory\"\nv_th = 1.0");
+    std::fs::write(run.join("run.toml"), added).unwrap();
+    let text = message(&run);
+    let expected = "they were trained with no readout_divisor, not readout_divisor = \"memory\"";
+    assert!(text.contains(expected), "{text}");
 
     std::fs::write(run.join("run.toml"), &settings).unwrap();
     std::fs::create_dir_all(run.join("analysis")).unwrap();
