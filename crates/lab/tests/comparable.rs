@@ -38,9 +38,14 @@ fn the_name_of_a_condition_does_not_choose_the_baseline() {
 #[test]
 fn runs_that_were_tested_with_other_images_are_refused() {
     let digest = format!("data_sha256=\"{}\"", "ab".repeat(32));
-    for (setting, key) in
-        [("validation=0.2", "validation"), ("test_limit=100", "test_limit"), (&digest, "data_sha256")]
-    {
+    for (setting, key) in [
+        ("validation=0.2", "validation"),
+        ("test_limit=100", "test_limit"),
+        (&digest, "data_sha256"),
+        // Errors at the end of training are means over the evaluated epochs and training images.
+        ("evaluate_every=2", "evaluate_every"),
+        ("evaluate_train_images=10", "evaluate_train_images"),
+    ] {
         let runs: Vec<RunRecord> = [vec!["tau=inf"], vec!["tau=30", setting]]
             .iter()
             .map(|settings| record(config(settings), &Numbers::plain(0.0), IMAGES))

@@ -186,8 +186,9 @@ pub fn compare(runs: &[RunRecord], baseline: Option<&str>) -> Result<Vec<Table>,
 }
 
 /// Settings in which all runs of a comparison must agree: they were tested with the same images, in the same
-/// way.
-const ALIKE: [&str; 8] = [
+/// way. Errors at the end of training are means over the epochs that were evaluated, and training SSE is that
+/// of the training images that were evaluated with them.
+const ALIKE: [&str; 10] = [
     "dataset",
     "data_sha256",
     "validation",
@@ -196,6 +197,8 @@ const ALIKE: [&str; 8] = [
     "severity",
     "presentations",
     "presentation_seed",
+    "evaluate_every",
+    "evaluate_train_images",
 ];
 
 fn check(runs: &[RunRecord]) -> Result<(), CompareError> {
