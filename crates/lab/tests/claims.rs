@@ -222,6 +222,30 @@ fn a_better_fit_is_not_better_generalisation() {
     assert_eq!(verdict(&better, "equal training SSE"), Verdict::Holds);
 }
 
+/// The smallest gap of interest is a share of an SSE. That of a baseline that did not learn is of another size.
+#[test]
+fn a_baseline_that_did_not_learn_does_not_scale_the_gap() {
+    let learned = |rank: usize, seed: usize| Numbers {
+        test_sse: 0.2 - 0.01 * (1 - rank) as f64 + 0.1 * (1 + rank) as f64 * wobble(seed),
+        ..Numbers::plain(wobble(seed))
+    };
+    let dead = Numbers {
+        accuracy: 0.1,
+        noisy: PAPER_NOISES.map(|noise| (noise, [0.1; 8])).to_vec(),
+        test_sse: 5.0,
+        train_sse: 5.0,
+        ..Numbers::plain(0.0)
+    };
+    let runs = study(|rank, seed| if rank == 2 { dead.clone() } else { learned(rank, seed) });
+    let found = claims(&runs);
+    let gap = of(&found, ClaimId::Generalisation).into_iter().find(|row| row.part == "gap").unwrap();
+    // The wobbles of the four seeds add up to 0.
+    assert!((gap.smallest - 0.02 * 0.2).abs() < 1e-12, "{}", gap.smallest);
+    assert!(gap.rule.contains("2 % of the test SSE of tau 30"), "{}", gap.rule);
+    // A gain of 0.01 is more than 2 % of 0.2, and would be less than 2 % of 5.
+    assert_eq!((gap.verdict, gap.case), (Verdict::Holds, Case::AsClaimed));
+}
+
 #[test]
 fn the_price_and_every_layer() {
     let runs = study(|rank, seed| Numbers {
