@@ -246,6 +246,46 @@ fn a_baseline_that_did_not_learn_does_not_scale_the_gap() {
     assert_eq!((gap.verdict, gap.case), (Verdict::Holds, Case::AsClaimed));
 }
 
+/// There are several reasons why test SSE cannot be compared at equal training SSE.
+#[test]
+fn the_reason_for_no_equal_training_sse_is_the_true_one() {
+    // Runs whose training SSEs overlap only for the first `overlapping` seeds.
+    let runs = |overlapping: usize| {
+        study(|rank, seed| Numbers {
+            train_sse: if rank == 0 && seed >= overlapping { 1e-4 } else { 0.1 },
+            test_sse: 0.2 + 0.01 * wobble(seed) * rank as f64,
+            ..Numbers::plain(0.0)
+        })
+    };
+    let reason = |runs: &[RunRecord]| {
+        let found = claims(runs);
+        let rows = of(&found, ClaimId::Generalisation);
+        rows.into_iter().find(|row| row.part == "equal training SSE").unwrap().reason.clone()
+    };
+    let none = "In no pair of runs do the training SSEs of the last epochs overlap.";
+    assert_eq!(reason(&runs(0)), none);
+    let one = "The training SSEs of the last epochs overlap in 1 of 4 pairs of runs, and an interval needs at \
+               least 2.";
+    assert_eq!(reason(&runs(1)), one);
+    let mut short = runs(4);
+    short.iter_mut().for_each(|run| run.epochs.truncate(1));
+    let few = "In no pair of runs do both have two last epochs with different training SSEs.";
+    assert_eq!(reason(&short), few);
+    let mut unmeasured = runs(4);
+    for run in &mut unmeasured {
+        run.epochs.iter_mut().for_each(|epoch| epoch.train_sse_evaluated = None);
+        run.generalisation_summary[0].train_sse = None;
+    }
+    assert_eq!(reason(&unmeasured), "No pair of runs that learned has measured it.");
+    // A step that contradicts the claim decides, though the extremes have no interval.
+    let contrary = study(|rank, seed| Numbers {
+        train_sse: [1e-4, 0.1, 0.1][rank],
+        test_sse: [0.2, 0.4 + 0.01 * wobble(seed), 0.2][rank],
+        ..Numbers::plain(0.0)
+    });
+    assert!(reason(&contrary).starts_with("Between tau 30 and tau inf it goes the other way"));
+}
+
 #[test]
 fn the_price_and_every_layer() {
     let runs = study(|rank, seed| Numbers {

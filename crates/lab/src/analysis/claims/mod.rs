@@ -316,8 +316,10 @@ fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
         gap.reason += " But training SSE is higher with leak: a network that fits less well has a smaller \
                        gap in any case, so this is not better generalisation.";
     }
-    if equal.ours.is_none() {
-        equal.reason = "In no pair of runs do the training SSEs of the last epochs overlap.".into();
+    if equal.case == Case::NoInterval
+        && let Some(reason) = without_equal_sse(comparison)
+    {
+        equal.reason = reason;
     }
     rows
 }
@@ -344,6 +346,24 @@ fn gap(comparison: &Comparison) -> Side {
         None => (0.0, "2 % of the baseline's test SSE".to_owned()),
     };
     Side { reference: 0.0, sign: BELOW, smallest, words }
+}
+
+/// Why test SSE at equal training SSE has no interval, if runs were measured and their curves are the cause.
+fn without_equal_sse(comparison: &Comparison) -> Option<String> {
+    let (a, b) = trend::extremes(comparison)?;
+    let measured = comparison.contrast(&Quantity::TrainSse, a, b)?.pairs;
+    let overlapping = comparison.contrast(&Quantity::TestSseAtEqualTrainSse, a, b).map_or(0, |c| c.pairs);
+    match (comparison.pairs_of_curves(a, b), overlapping) {
+        (0, _) => {
+            Some("In no pair of runs do both have two last epochs with different training SSEs.".into())
+        }
+        (_, 0) => Some("In no pair of runs do the training SSEs of the last epochs overlap.".into()),
+        (_, pairs) if pairs < MINIMUM_PAIRS && pairs < measured => Some(format!(
+            "The training SSEs of the last epochs overlap in {pairs} of {measured} pairs of runs, and an \
+             interval needs at least {MINIMUM_PAIRS}."
+        )),
+        _ => None,
+    }
 }
 
 fn price(comparison: &Comparison) -> Vec<ClaimRow> {

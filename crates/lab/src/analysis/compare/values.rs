@@ -193,6 +193,12 @@ impl<'a> Comparison<'a> {
         Contrast::of_seeds(&self.values(quantity, condition))
     }
 
+    /// Number of seeds for which both conditions have a curve of test SSE against training SSE.
+    pub fn pairs_of_curves(&self, a: &str, b: &str) -> usize {
+        let has = |condition: &str, seed: u64| self.curves.contains_key(&(condition.to_owned(), seed));
+        self.seeds(a, b).into_iter().filter(|&seed| has(a, seed) && has(b, seed)).count()
+    }
+
     /// The curves of test SSE against training SSE of a condition's runs.
     pub(super) fn curves(&self, condition: &str) -> Vec<&Curve> {
         let runs = self.group(condition).into_iter().flat_map(|group| &group.runs);
