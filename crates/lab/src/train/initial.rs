@@ -37,6 +37,7 @@ pub(super) fn network(
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Control, Initial, Options, train};
     use super::*;
     use crate::config::Settings;
     use crate::data::{Limits, load};
@@ -48,6 +49,16 @@ mod tests {
         let common = ["dataset=digits", "tau=2", "seed=3", "time_steps=20"];
         common.iter().chain(settings).for_each(|text| all.assign(text).unwrap());
         RunConfig::resolve(all).unwrap()
+    }
+
+    #[test]
+    fn given_weights_are_not_also_scaled() {
+        let config = config(&["initial=rate", "epochs=1"]);
+        let weights = vec![0.1; config.network.parameter_count()];
+        let options = Options { initial: Some(Initial { weights }), ..Options::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let refused = train(&config, &folder.path().join("run"), &options, &mut |_| Control::Stop);
+        assert!(matches!(refused, Err(TrainError::Scaled)), "{refused:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use ranks::{Launch, RankError, Ranks, World};
 pub use worker::work;
 
 use crate::calibrate::CalibrationError;
-use crate::config::RunConfig;
+use crate::config::{InitialScale, RunConfig};
 use crate::data::Dataset;
 use crate::memory;
 use crate::run::{self, RunError};
@@ -129,6 +129,12 @@ pub enum TrainError {
     /// The training needs more memory than is available.
     #[error(transparent)]
     Memory(#[from] memory::TooLarge),
+    /// Initial weights were given, so `initial = "rate"` has none to scale.
+    #[error(
+        "initial = \"rate\" scales the random weights of a new network, and initial weights were given; omit one \
+         of them"
+    )]
+    Scaled,
     /// The initial weights belong to another network.
     #[error("{given} initial weights were given, and network {network} has {needed}")]
     Initial {
@@ -242,6 +248,9 @@ impl Ready {
             let (given, needed) = (initial.weights.len(), config.network.parameter_count());
             if given != needed {
                 return Err(TrainError::Initial { network: config.network.to_string(), given, needed });
+            }
+            if config.initial == InitialScale::Rate {
+                return Err(TrainError::Scaled);
             }
             config.initial_sha256 = Some(initial.digest());
         }
