@@ -53,9 +53,24 @@ pub fn rates(
     Ok(neurons.enumerate().map(rate).collect())
 }
 
+/// A scale of a layer's weights, and the rate at which the layer then fires.
+#[derive(Clone, Copy)]
+struct Trial {
+    scale: f64,
+    rate: f64,
+}
+
+impl Trial {
+    /// Relative error of the rate.
+    fn error(self, wanted: f64) -> f64 {
+        (self.rate / wanted - 1.0).abs()
+    }
+}
+
 /// Scales the weights of every hidden conv and fully connected layer, from the first to the last, until it
 /// fires at its target rate. `wanted` has a rate for each hidden layer; a layer with a target of 0 is not
-/// changed.
+/// changed. The rate is a step function of the scale, and a few presentations may step over the target: the
+/// closest of the trials counts.
 pub fn scale_to_rates(
     network: &mut Network,
     wanted: &[f64],
@@ -78,29 +93,67 @@ pub fn scale_to_rates(
         let parameter = network.architecture.parameters()[parameter].clone();
         let range = parameter.offset..parameter.offset + parameter.len;
         let original = network.weights[range.clone()].to_vec();
+        let mut part = Network::new(cut, leak, network.v_th())?;
+        part.weights[..range.start].copy_from_slice(&network.weights[..range.start]);
         let (mut low, mut high) = (1e-3f64, 1e3f64);
         let mut scale = 1.0;
-        let mut found = 0.0;
+        let mut best: Option<Trial> = None;
         for _ in 0..TRIALS {
-            let mut part = Network::new(cut.clone(), leak.clone(), network.v_th())?;
-            for (w, o) in network.weights[range.clone()].iter_mut().zip(&original) {
-                *w = o * scale as f32;
+            scale_by(&mut part.weights[range.clone()], &original, scale);
+            let trial = Trial { scale, rate: rates(&Packed::new(&part, isa)?, shown)?[index] };
+            // Of equally close trials, the last one.
+            if best.is_none_or(|best| trial.error(wanted) <= best.error(wanted)) {
+                best = Some(trial);
             }
-            part.weights[..range.end].copy_from_slice(&network.weights[..range.end]);
-            found = rates(&Packed::new(&part, isa)?, shown)?[index];
-            if (found / wanted - 1.0).abs() < CLOSE {
+            if trial.error(wanted) < CLOSE {
                 break;
             }
-            if found < wanted {
+            if trial.rate < wanted {
                 low = scale;
             } else {
                 high = scale;
             }
             scale = (low * high).sqrt();
         }
-        if (found / wanted - 1.0).abs() > FAR {
-            return Err(CalibrationError::Unreached { layer: layer.name.clone(), wanted, found });
+        let best = best.expect("there is at least one trial");
+        if best.error(wanted) > FAR {
+            return Err(CalibrationError::Unreached { layer: layer.name.clone(), wanted, found: best.rate });
         }
+        scale_by(&mut network.weights[range], &original, best.scale);
     }
     Ok(())
+}
+
+/// Writes the original weights times a scale.
+fn scale_by(weights: &mut [f32], original: &[f32], scale: f64) {
+    weights.iter_mut().zip(original).for_each(|(weight, original)| *weight = original * scale as f32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leaklab_engine::{Leak, Shape, Tau};
+
+    /// A single neuron without leak, with an input spike at each of twelve steps, fires at every step, every
+    /// second, every third and so on: 12, 6, 4, 3, 2 or 1 times, or never.
+    #[test]
+    fn the_closest_trial_counts() {
+        const STEPS: usize = 12;
+        let shape = Shape { channels: 1, height: 1, width: 1 };
+        let show = |_: usize, input: &mut Input| *input = Input::from_values(shape, STEPS, &[1.0; STEPS]);
+        let inputs = Inputs { count: 1, steps: STEPS, show };
+        let architecture = Architecture::parse("1x1x1-1FC-1o").unwrap();
+        // Between two counts, the search ends at either of them.
+        for (wanted, closest) in [(1.4, 1.0), (1.6, 2.0), (3.4, 3.0), (3.6, 4.0), (8.5, 6.0), (9.5, 12.0)] {
+            let mut network = Network::new(architecture.clone(), Leak::uniform(Tau::INFINITE), 1.0).unwrap();
+            network.weights.fill(0.5);
+            let isa = Isa::best();
+            let found = match scale_to_rates(&mut network, &[wanted / STEPS as f64], &inputs, isa) {
+                Ok(()) => rates(&Packed::new(&network, isa).unwrap(), &inputs).unwrap()[0],
+                Err(CalibrationError::Unreached { found, .. }) => found,
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(found * STEPS as f64, closest, "{wanted}");
+        }
+    }
 }
