@@ -250,19 +250,30 @@ impl Network {
         if !(spike_rate > 0.0 && spike_rate < 1.0) {
             return Err(fault(format!("spike_rate is {spike_rate}; a number between 0 and 1 is expected")));
         }
-        let mut engine = Engine::clone(&self.engine());
-        let x = read_spikes(&engine, x)?;
-        let batch = Batch::new(&engine, &x);
+        let architecture = self.engine().architecture.clone();
+        let x = read_spikes(&self.engine(), x)?;
+        let batch = Batch::new(&self.engine(), &x);
         batch.check_samples()?;
-        let wanted = vec![spike_rate; engine.architecture.hidden().len()];
-        interruptible(py, threads, |stopped| {
-            let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
-            let inputs = Inputs { count: batch.samples, steps: batch.steps, show };
-            scale_to_rates(&mut engine, &wanted, &inputs, Isa::best()).map_err(|e| e.to_string())
-        })?
-        .map_err(fault)?;
-        *self.locked() = Arc::new(engine);
-        Ok(())
+        let wanted = vec![spike_rate; architecture.hidden().len()];
+        // The output layer is not scaled and changes no rate. Its weights are the last ones.
+        let scaled = ..architecture.parameters().last().map_or(0, |output| output.offset);
+        // If another thread replaces weights that are scaled meanwhile, the new ones are scaled instead.
+        loop {
+            let engine = self.engine();
+            let mut calibrated = Engine::clone(&engine);
+            interruptible(py, threads, |stopped| {
+                let show = |sample: usize, input: &mut Input| batch.show_unless(stopped, sample, input);
+                let inputs = Inputs { count: batch.samples, steps: batch.steps, show };
+                scale_to_rates(&mut calibrated, &wanted, &inputs, Isa::best()).map_err(|e| e.to_string())
+            })?
+            .map_err(fault)?;
+            let mut current = self.locked();
+            if current.weights[scaled] == engine.weights[scaled] {
+                calibrated.weights[scaled.end..].copy_from_slice(&current.weights[scaled.end..]);
+                *current = Arc::new(calibrated);
+                return Ok(());
+            }
+        }
     }
 
     /// The network of a run folder, or of a folder written by ``save`` or ``leaklab export --safetensors``.

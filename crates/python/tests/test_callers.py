@@ -347,6 +347,22 @@ def test_threads_may_share_a_network():
     assert not faults and uses > 0
 
 
+@pytest.mark.parametrize("layer", ["conv1", "fc1"])
+def test_weights_that_are_set_during_a_calibration_are_not_lost(layer):
+    network = leaklab.Network("1x16x16-16C3-16C3-10o", seed=1)
+    spikes = np.random.default_rng(1).integers(-1, 2, (60, 60, 1, 16, 16)).astype(np.float32)
+    thread = threading.Thread(target=lambda: network.calibrate(spikes, 0.1, threads=1))
+    thread.start()
+    time.sleep(0.1)
+    values = np.random.default_rng(2).normal(size=network.weights[layer].shape).astype(np.float32)
+    network.set_weights({layer: values})
+    assert thread.is_alive(), "the calibration was too short to be disturbed"
+    thread.join()
+    # Calibration scales hidden layers and leaves the output layer as it is.
+    scale = network.weights[layer] / values
+    assert np.ptp(scale) < 1e-5 * scale.max() and (layer == "conv1" or np.all(scale == 1))
+
+
 def test_folders_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     network = leaklab.Network(NOTATION)
