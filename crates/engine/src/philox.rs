@@ -45,6 +45,10 @@ pub enum Purpose {
     Benchmark = 10,
 }
 
+/// Largest epoch whose numbers are its own: the counter has room for 24 bits. Larger ones have the numbers of
+/// their low 24 bits.
+pub const LAST_EPOCH: u32 = (1 << 24) - 1;
+
 /// Number of blocks that the bulk functions compute together.
 pub const LANES: usize = 16;
 
@@ -82,7 +86,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of a seed, purpose, epoch and sample.
+    /// The stream of a seed, purpose, epoch and sample; of the epoch, the low 24 bits ([`LAST_EPOCH`]).
     pub fn new(seed: u64, purpose: Purpose, epoch: u32, sample: u32) -> Self {
         Stream { key: [seed as u32, (seed >> 32) as u32], sample, tag: epoch << 8 | purpose as u32 }
     }

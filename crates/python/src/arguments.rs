@@ -5,6 +5,7 @@
 use crate::convert::{key_name, pairs};
 use crate::fault;
 use leaklab_engine::noise::HIGHEST_SEVERITY;
+use leaklab_engine::philox::LAST_EPOCH;
 use leaklab_lab::train::MOST_THREADS;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
@@ -93,9 +94,9 @@ pub fn optional_seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     if value.is_none() { Ok(None) } else { seed(value).map(Some) }
 }
 
-/// `epoch`.
+/// `epoch`. Larger ones would have the random numbers of smaller ones.
 pub fn epoch(value: &Bound<'_, PyAny>) -> PyResult<u32> {
-    whole("epoch", value, 0..=u32::MAX)
+    whole("epoch", value, 0..=LAST_EPOCH)
 }
 
 /// `time_steps`.

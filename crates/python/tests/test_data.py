@@ -88,7 +88,7 @@ def test_noise():
         ({"images": np.zeros((2, 1, 4, 4), complex)}, "images cannot be read as .* complex128"),
         ({"time_steps": -5}, "time_steps is -5; a whole number from 1 to 65535"),
         ({"seed": -1}, "seed is -1; a whole number of 0 or more"),
-        ({"epoch": 2**32}, "epoch is 4294967296; a whole number from 0 to 4294967295"),
+        ({"epoch": 2**24}, "epoch is 16777216; a whole number from 0 to 16777215"),
         ({"noise": "gaussian", "severity": -1}, "severity is -1; a whole number from 0 to 8"),
     ],
 )
