@@ -4,6 +4,7 @@ mod support;
 
 use leaklab_lab::data::fetch::{Download, Event, fetch_file};
 use leaklab_lab::data::unpack::unpack;
+use leaklab_record::hexadecimal;
 use leaklab_record::lock::Lock;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Write};
@@ -80,7 +81,7 @@ fn content() -> Vec<u8> {
 }
 
 fn download(addresses: Vec<String>, bytes: &[u8]) -> Download {
-    let sha256 = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+    let sha256 = hexadecimal(Sha256::new_with_prefix(bytes));
     Download {
         path: "set/file.bin".to_owned(),
         addresses,

@@ -16,7 +16,7 @@ use leaklab_lab::config::{RunConfig, StudyConfig};
 use leaklab_lab::data::{Content, Dataset, Normaliser, Presentation, Split, TEST_SAMPLES};
 use leaklab_lab::study;
 use leaklab_lab::train::{self, Control, threads};
-use leaklab_record::{RunFolder, Stimulus, StudyFolder, Table, events};
+use leaklab_record::{RunFolder, Stimulus, StudyFolder, Table, events, hexadecimal};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -207,8 +207,7 @@ fn subject(trained: Tau, seed: u64, folder: PathBuf) -> Subject {
 fn forge(stored: &str, change: impl Fn(&mut Value)) -> String {
     let mut value: Value = serde_json::from_str(stored).unwrap();
     let digest = |value: &Value| -> String {
-        let hash = Sha256::digest(serde_json::to_string(&value["content"]).unwrap());
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(Sha256::new_with_prefix(serde_json::to_string(&value["content"]).unwrap()))
     };
     assert_eq!(value["digest"], digest(&value), "the digest is that of the program");
     change(&mut value["content"]);

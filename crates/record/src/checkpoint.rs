@@ -6,6 +6,7 @@
 //! equal files.
 
 use crate::atomic;
+use crate::digest::hexadecimal;
 use crate::error::RecordError;
 use crate::file;
 use crate::folder::{RunFolder, RunLock};
@@ -202,7 +203,7 @@ impl Checkpoint {
             _ => return Err(damaged("its header has no checksum")),
         };
         bytes[place..place + UNSIGNED.len()].copy_from_slice(UNSIGNED.as_bytes());
-        if hexadecimal(&Sha256::digest(&bytes)) != signed {
+        if hexadecimal(Sha256::new_with_prefix(&bytes)) != signed {
             return Err(damaged("its checksum does not match"));
         }
         let header = Header::of_value(value, path)?;
@@ -297,13 +298,9 @@ pub fn recover(folder: &RunFolder, lock: &RunLock) -> Result<Option<Found>, Reco
 /// Writes the checksum over the 64 zeros in a file's header. Returns whether the header contains them.
 pub fn sign(bytes: &mut [u8]) -> bool {
     let Some(place) = checksum_place(bytes, UNSIGNED) else { return false };
-    let digits = hexadecimal(&Sha256::digest(&*bytes));
+    let digits = hexadecimal(Sha256::new_with_prefix(&*bytes));
     bytes[place..place + digits.len()].copy_from_slice(digits.as_bytes());
     true
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Position of the checksum's digits in the file.

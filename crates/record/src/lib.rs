@@ -8,6 +8,7 @@
 pub mod atomic;
 mod bits;
 pub mod checkpoint;
+mod digest;
 mod error;
 pub mod events;
 pub mod file;
@@ -32,6 +33,7 @@ mod verdict;
 
 pub use bits::Bits;
 pub use checkpoint::{Checkpoint, Header, Position, Tensor};
+pub use digest::hexadecimal;
 pub use error::RecordError;
 pub use folder::{RunFolder, RunLock};
 pub use leaklab_engine::noise::{HIGHEST_SEVERITY, Noise, Scenario};

@@ -256,7 +256,7 @@ mod tests {
     fn vendored_files_are_those_of_the_table() {
         let readme = include_str!("../assets/vendor/README.md");
         for text in VEGA {
-            let digest: String = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+            let digest: String = leaklab_record::hexadecimal(Sha256::new_with_prefix(text));
             assert!(readme.contains(&digest), "a vendored file is not the one named in its README: {digest}");
         }
     }

@@ -4,7 +4,7 @@
 //! Any other file in its place (of another version or other weights, truncated, or with a digest that does
 //! not match) is ignored, and the measurement is made again.
 
-pub(super) use crate::data::verify::hexadecimal;
+pub(super) use leaklab_record::hexadecimal;
 use leaklab_record::{RecordError, atomic, file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

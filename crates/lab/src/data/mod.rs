@@ -130,7 +130,7 @@ impl Split {
         let samples: Vec<u8> = self.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         hash.update(&samples);
         self.content.hash(&mut hash);
-        verify::hexadecimal(hash)
+        leaklab_record::hexadecimal(hash)
     }
 
     /// Images per class.
@@ -179,7 +179,7 @@ impl Dataset {
         hash.update(format!("{} {:?}", self.shape, self.class_names));
         hash.update(self.train.digest());
         hash.update(self.test.digest());
-        verify::hexadecimal(hash)
+        leaklab_record::hexadecimal(hash)
     }
 }
 

@@ -4,9 +4,8 @@
 //! folder, and a recompressed copy.
 
 use super::{DataError, Dataset, Info, Limits, Split, load};
-use leaklab_record::file;
+use leaklab_record::{file, hexadecimal};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
@@ -29,14 +28,6 @@ pub fn file_digest(path: &Path) -> Result<String, DataError> {
             n => hash.update(&buffer[..n]),
         }
     }
-}
-
-/// A finished hash as text.
-pub(crate) fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes every byte");
-        text
-    })
 }
 
 /// Result of one check of a data set.

@@ -26,7 +26,7 @@ use crate::data::Dataset;
 use crate::memory;
 use crate::run::{self, RunError};
 use leaklab_engine::{InputError, Isa, NetworkError};
-use leaklab_record::{RecordError, RunFolder, RunLock, StudyFolder, manifest};
+use leaklab_record::{RecordError, RunFolder, RunLock, StudyFolder, hexadecimal, manifest};
 use session::Session;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ impl Initial {
     /// SHA-256 of the weights, which is stored in the run's settings.
     pub fn digest(&self) -> String {
         let bytes: Vec<u8> = self.weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
-        Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(Sha256::new_with_prefix(&bytes))
     }
 }
 
