@@ -119,7 +119,7 @@ impl Progress {
                     batch.batch, batch.batches
                 ));
             }
-            _ => {}
+            Style::Plain | Style::Json | Style::Quiet => {}
         }
     }
 

@@ -182,7 +182,11 @@ pub fn run(arguments: Arguments) -> Outcome {
             {
                 write_page(false);
             }
-            _ => {}
+            Event::Run { .. }
+            | Event::Waiting { .. }
+            | Event::TheoryCurve { .. }
+            | Event::Mechanism(_)
+            | Event::NoMechanism(_) => {}
         }
         if interrupt.asked() { Control::Stop } else { Control::Continue }
     };

@@ -119,7 +119,10 @@ impl Stepper {
         let before = membrane.v;
         let after = match self.drift {
             Drift::None => before + mu * self.dt + noise,
-            _ => mu + (before - mu) * self.decay + noise,
+            // Other drifts have a step of their own, see `advance`.
+            Drift::Leak | Drift::Exponential { .. } | Drift::Quadratic => {
+                mu + (before - mu) * self.decay + noise
+            }
         };
         membrane.v = after;
         let product = (1.0 - before) * (1.0 - after);

@@ -101,12 +101,15 @@ impl Kind {
             Kind::LevelsByNoise => list(value).len() == 8,
             Kind::Conditions => value.is_str(),
         };
-        match self {
-            _ if good => Ok(()),
-            // The manual omits an upper limit that nobody reaches; whoever exceeds it must learn it.
-            Kind::Whole { least, most } => Err(format!("a whole number from {least} to {most} is expected")),
-            _ => Err(self.expected()),
+        if good {
+            return Ok(());
         }
+        // The manual omits an upper limit that nobody reaches; whoever exceeds it must learn it.
+        Err(if let Kind::Whole { least, most } = self {
+            format!("a whole number from {least} to {most} is expected")
+        } else {
+            self.expected()
+        })
     }
 
     /// The kind as JSON Schema.

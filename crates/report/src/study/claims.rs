@@ -76,7 +76,7 @@ impl Group<'_> {
             [(Case::AsClaimed | Case::Different | Case::NoEffect | Case::Undecided, _)] => None,
             [_] if self.rows.len() == 1 => Some(self.rows[0].reason.clone()),
             [(case, _)] => Some(format!("{}.", capital(&case.to_string()))),
-            _ => {
+            [] | [_, _, ..] => {
                 let pieces: Vec<String> =
                     found.iter().map(|(case, count)| format!("{case} in {count}")).collect();
                 Some(format!("Of {} parts: {}.", self.rows.len(), pieces.join(", ")))

@@ -63,7 +63,17 @@ pub(super) fn reason(side: &Side, case: Case, contrast: Option<&Contrast>) -> St
         (Case::NoInterval, Some(_)) => {
             "All pairs of runs have the same difference, so there is no interval.".into()
         }
-        _ => side.reason(case),
+        (
+            Case::AsClaimed
+            | Case::Small
+            | Case::Opposite
+            | Case::NoEffect
+            | Case::NotSteady
+            | Case::Different
+            | Case::Corrected
+            | Case::Undecided,
+            _,
+        ) => side.reason(case),
     }
 }
 
@@ -188,7 +198,12 @@ fn equal_accuracy(comparison: &Comparison) -> ClaimRow {
         Case::AsClaimed => format!("Every interval lies within {words} of 0."),
         Case::Different => format!("The whole interval lies more than {words} away from 0."),
         Case::Undecided => format!("The interval includes differences of less and of more than {words}."),
-        case => reason(&side, case, contrast.as_ref()),
+        Case::NoInterval
+        | Case::Small
+        | Case::Opposite
+        | Case::NoEffect
+        | Case::NotSteady
+        | Case::Corrected => reason(&side, case, contrast.as_ref()),
     };
     let statement = "Baseline accuracy is the same with and without leak.";
     let mut row =
