@@ -228,3 +228,14 @@ fn ours(row: &ClaimRow) -> Html {
         (None, ..) => Html::markup("<span class=\"muted\">not measured</span>"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_is_in_one_list() {
+        let lists: Vec<ClaimId> = PAPER.into_iter().chain(WHY).collect();
+        assert_eq!(lists, ClaimId::ALL);
+    }
+}
