@@ -6,7 +6,9 @@
 //! use the conditions that differ only in tau and in which every run learned.
 
 mod answer;
+mod critical;
 mod divergence;
+mod generalisation;
 mod overdriven;
 mod side;
 mod trend;
@@ -17,12 +19,8 @@ pub use side::Side;
 use super::compare::Comparison;
 use super::contrast::{Contrast, MINIMUM_PAIRS, holm};
 use super::published;
-use super::statistics::Estimate;
-use super::stimulus::SPECTRUM_SEVERITY;
 use leaklab_record::tables::{AnswerRow, ClaimRow, ConditionRow};
-use leaklab_record::{
-    Case, ClaimId, NoiseKey, PAPER_NOISES, Quantity, Reading, Role, Rows, Stimulus, Unit, Verdict, text,
-};
+use leaklab_record::{Case, ClaimId, NoiseKey, PAPER_NOISES, Quantity, Role, Rows, Unit, Verdict, text};
 use trend::{Trend, trend};
 
 /// Largest difference of accuracy that still counts as equal, and the smallest that is of interest: one
@@ -144,10 +142,10 @@ pub fn judge(comparison: &Comparison) -> (Rows<ClaimRow>, Rows<AnswerRow>) {
     );
     table.rows.push(equal_accuracy(comparison));
     table.rows.extend(robustness(comparison));
-    table.rows.extend(generalisation(comparison));
+    table.rows.extend(generalisation::judge(comparison));
     table.rows.extend(price(comparison));
     table.rows.extend(weighted_input(comparison));
-    table.rows.extend(critical_frequency(comparison));
+    table.rows.extend(critical::judge(comparison));
     table.rows.extend(divergence::judge(comparison));
     let failed = |row: &ConditionRow| row.role != Role::Probe && row.learned == Some(false);
     for group in comparison.groups().iter().filter(|group| failed(&group.row)) {
@@ -159,7 +157,7 @@ pub fn judge(comparison: &Comparison) -> (Rows<ClaimRow>, Rows<AnswerRow>) {
     for note in overdriven::notes(comparison) {
         table.note(note);
     }
-    if let Some(note) = reading_note(comparison) {
+    if let Some(note) = critical::note(comparison) {
         table.note(note);
     }
     let answer = answer(comparison, &table.rows);
@@ -279,108 +277,6 @@ pub(super) fn correct_family(rows: &mut [ClaimRow]) {
     }
 }
 
-fn generalisation(comparison: &Comparison) -> Vec<ClaimRow> {
-    let ratio_of = |part: &str, statement: &str, paper: String, quantity: Quantity| {
-        trend(
-            comparison,
-            Trend {
-                claim: ClaimId::Generalisation,
-                part: part.into(),
-                statement: statement.into(),
-                paper,
-                quantity,
-                side: ratio(BELOW),
-            },
-        )
-    };
-    let sse = published_values(comparison, &Quantity::TestSse).map(|values| format!("{values}, in its unit"));
-    let mut rows = vec![
-        ratio_of(
-            "test SSE",
-            "Test SSE is lower with leak.",
-            sse.unwrap_or_else(|| "lower with leak".into()),
-            Quantity::TestSse,
-        ),
-        ratio_of(
-            "training SSE",
-            "Training SSE in evaluation is lower with leak: the network fits better. (Both errors falling is \
-             a better fit, not better generalisation.)",
-            "lower with leak (as training runs)".into(),
-            Quantity::TrainSse,
-        ),
-        trend(
-            comparison,
-            Trend {
-                claim: ClaimId::Generalisation,
-                part: "gap".into(),
-                statement: "The gap, test SSE minus training SSE, is smaller with leak.".into(),
-                paper: "not measured".into(),
-                quantity: Quantity::SseGap,
-                side: gap(comparison),
-            },
-        ),
-        ratio_of(
-            "equal training SSE",
-            "Test SSE at equal training SSE is lower with leak.",
-            "lower with leak (Fig. 5d,e)".into(),
-            Quantity::TestSseAtEqualTrainSse,
-        ),
-    ];
-    let [_, fit, gap, equal] = &mut rows[..] else { return rows };
-    if gap.verdict == Verdict::Holds && fit.case == Case::Opposite {
-        gap.reason += " But training SSE is higher with leak: a network that fits less well has a smaller \
-                       gap in any case, so this is not better generalisation.";
-    }
-    if equal.case == Case::NoInterval
-        && let Some(reason) = without_equal_sse(comparison)
-    {
-        equal.reason = reason;
-    }
-    rows
-}
-
-/// The claim that the gap between test and training SSE is smaller. The smallest gap of interest is a share of
-/// the baseline's test SSE or, if the baseline did not learn, of that of the condition with the least leak
-/// that did: the test SSE of a network that did not learn is of another size.
-fn gap(comparison: &Comparison) -> Side {
-    let baseline = comparison.baseline();
-    let swept = comparison.sweep().into_iter().rev();
-    let learned = std::iter::once(baseline).filter(|group| group.counts()).chain(swept);
-    let measured = learned.map(|group| group.row.condition.as_str()).find_map(|condition| {
-        let sse = super::statistics::mean(&comparison.values(&Quantity::TestSse, condition))?;
-        Some((condition, RATIO_MARGIN * sse))
-    });
-    let (smallest, words) = match measured {
-        Some((condition, smallest)) if condition == baseline.row.condition => {
-            (smallest, format!("2 % of the baseline's test SSE ({smallest:.4})"))
-        }
-        Some((condition, smallest)) => {
-            (smallest, format!("2 % of the test SSE of {condition} ({smallest:.4})"))
-        }
-        // Then there is no gap to be judged either.
-        None => (0.0, "2 % of the baseline's test SSE".to_owned()),
-    };
-    Side { reference: 0.0, sign: BELOW, smallest, words }
-}
-
-/// Why test SSE at equal training SSE has no interval, if runs were measured and their curves are the cause.
-fn without_equal_sse(comparison: &Comparison) -> Option<String> {
-    let (a, b) = trend::extremes(comparison)?;
-    let measured = comparison.contrast(&Quantity::TrainSse, a, b)?.pairs;
-    let overlapping = comparison.contrast(&Quantity::TestSseAtEqualTrainSse, a, b).map_or(0, |c| c.pairs);
-    match (comparison.pairs_of_curves(a, b), overlapping) {
-        (0, _) => {
-            Some("In no pair of runs do both have two last epochs with different training SSEs.".into())
-        }
-        (_, 0) => Some("In no pair of runs do the training SSEs of the last epochs overlap.".into()),
-        (_, pairs) if pairs < MINIMUM_PAIRS && pairs < measured => Some(format!(
-            "The training SSEs of the last epochs overlap in {pairs} of {measured} pairs of runs, and an \
-             interval needs at least {MINIMUM_PAIRS}."
-        )),
-        _ => None,
-    }
-}
-
 fn price(comparison: &Comparison) -> Vec<ClaimRow> {
     [
         (Quantity::SpikeRate, "More leak, more spikes."),
@@ -415,137 +311,6 @@ fn weighted_input(comparison: &Comparison) -> Vec<ClaimRow> {
             )
         })
         .collect()
-}
-
-/// The stimuli of claim 6: clean, and Gaussian noise on the pixels as in the paper's Fig. 4, or, if the runs
-/// were not tested with it, the first noise that they were tested with.
-fn critical_stimuli(comparison: &Comparison) -> Vec<Stimulus> {
-    let found: Vec<Stimulus> = comparison
-        .quantities()
-        .iter()
-        .filter_map(|quantity| {
-            let Quantity::CriticalFrequency(Reading::Defined, stimulus) = quantity else { return None };
-            Some(*stimulus)
-        })
-        .collect();
-    let paper = Stimulus::at(PAPER_NOISES[0], SPECTRUM_SEVERITY);
-    let noisy = found.iter().find(|&&s| s == paper).or_else(|| found.iter().find(|&&s| s != Stimulus::Clean));
-    found.iter().copied().filter(|s| *s == Stimulus::Clean || Some(s) == noisy).collect()
-}
-
-fn critical_frequency(comparison: &Comparison) -> Vec<ClaimRow> {
-    let mut rows = Vec::new();
-    for stimulus in critical_stimuli(comparison) {
-        for reading in Reading::ALL {
-            let quantity = Quantity::CriticalFrequency(reading, stimulus);
-            let paper = match reading {
-                Reading::Defined => {
-                    published_values(comparison, &quantity).unwrap_or_else(|| "falls with leak".into())
-                }
-                Reading::Settled | Reading::Shuffled => "not measured".into(),
-            };
-            rows.push(trend(
-                comparison,
-                Trend {
-                    claim: ClaimId::CriticalFrequency,
-                    part: format!("leak, {stimulus}, {reading}"),
-                    statement: format!(
-                        "The critical frequency of the target output, {}, falls with leak ({}).",
-                        reading.words(),
-                        stimulus.words()
-                    ),
-                    paper,
-                    quantity,
-                    side: shift(BELOW),
-                },
-            ));
-        }
-        if stimulus != Stimulus::Clean {
-            let names = comparison.sweep().into_iter().map(|group| group.row.condition.as_str());
-            rows.extend(names.filter_map(|condition| rises_with_noise(comparison, stimulus, condition)));
-        }
-    }
-    rows
-}
-
-/// Judges whether noise raises the critical frequency of a condition.
-fn rises_with_noise(comparison: &Comparison, stimulus: Stimulus, condition: &str) -> Option<ClaimRow> {
-    let contrast = comparison.estimate(&Quantity::CriticalRise(stimulus), condition)?;
-    let config = &comparison.run().config;
-    let tau = comparison.group(condition).and_then(|group| group.row.tau);
-    let paper = |stimulus: Stimulus| {
-        let quantity = Quantity::CriticalFrequency(Reading::Defined, stimulus);
-        published::value(&config.dataset, &config.network.to_string(), &quantity, tau).map(|value| value.0)
-    };
-    let side = shift(ABOVE);
-    let case = side.case(contrast.interval());
-    let part = format!("noise, {stimulus}, {condition}");
-    let statement =
-        format!("With {condition}, the critical frequency rises with noise ({}).", stimulus.words());
-    let mut row =
-        with_contrast(blank(ClaimId::CriticalFrequency, &part, &statement, Unit::Frequency), Some(&contrast));
-    row.noise = if let Stimulus::Noisy(noise, _) = stimulus { Some(noise) } else { None };
-    row.paper = match (paper(Stimulus::Clean), paper(stimulus)) {
-        (Some(clean), Some(noisy)) => format!("{clean} clean, {noisy} at severity {SPECTRUM_SEVERITY}"),
-        _ => "rises for every tau".into(),
-    };
-    row.smallest = side.smallest;
-    (row.case, row.verdict) = (case, case.verdict());
-    row.reason = reason(&side, case, Some(&contrast));
-    if case == Case::Undecided {
-        row.seeds_needed = contrast.pairs_needed(side.smallest);
-    }
-    row.quantity = format!("{}, {condition}", Quantity::CriticalRise(stimulus).words());
-    row.rule = format!(
-        "Paired difference noisy minus clean by seed, 95 % interval; the smallest effect of interest is {}. \
-         Holds: the whole interval lies {}. Does not hold: otherwise, if the interval rules out a \
-         rise of interest. Not enough evidence: the interval includes both no effect and one of interest, or \
-         there are fewer than {MINIMUM_PAIRS} seeds.",
-        side.words,
-        side.place()
-    );
-    Some(row)
-}
-
-/// A note on what shifts the critical frequency, from its three readings.
-fn reading_note(comparison: &Comparison) -> Option<String> {
-    let (a, b) = trend::extremes(comparison)?;
-    let of = |reading: Reading| {
-        let quantity = Quantity::CriticalFrequency(reading, Stimulus::Clean);
-        let contrast = comparison.contrast(&quantity, a, b)?;
-        Some((contrast.mean, contrast.interval()?))
-    };
-    let [defined, settled, shuffled] = Reading::ALL.map(of);
-    let ((defined, interval), (settled, later), (shuffled, surrogate)) = (defined?, settled?, shuffled?);
-    let share = Quantity::ZeroFrequencyShare(Stimulus::Clean);
-    let share = comparison.contrast(&share, a, b).map_or(String::new(), |contrast| {
-        format!(" The share of power at frequency 0 differs by {:+.1} points.", 100.0 * contrast.mean)
-    });
-    let towards = |x: f64| x * defined.signum();
-    // The smallest and the largest value that an interval allows, in the direction of the effect.
-    let range = |of: Estimate| {
-        let ends = [towards(of.low), towards(of.high)];
-        (ends[0].min(ends[1]), ends[0].max(ends[1]))
-    };
-    let half = 0.5 * defined.abs();
-    let cause = if interval.low <= 0.0 && interval.high >= 0.0 {
-        "That may be chance, so no cause is named."
-    } else if range(later).1 < 0.0 {
-        "Its sign depends on the reading, so it does not show filtering."
-    } else if range(surrogate).0 >= half {
-        "Most of it is also present in shuffled spike trains, which have no temporal structure: it comes \
-         from spike counts and weights, not from filtering in time."
-    } else if range(surrogate).1 < half {
-        "Less than half of it is present in shuffled spike trains, so most of it comes from the order of \
-         spikes in time."
-    } else {
-        "How much of it is present in shuffled spike trains is not known well enough to name a cause."
-    };
-    Some(format!(
-        "Claim 6, {a} compared with {b}, clean: the critical frequency differs by {defined:+.4} cycles/step \
-         as defined, {settled:+.4} without the first 20 % of steps, {shuffled:+.4} for shuffled spike \
-         trains. {cause}{share}"
-    ))
 }
 
 /// The noises of claim 2 whose rows are accepted.
