@@ -84,13 +84,11 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
         let (low, high) = (interval.map(|i| i.low), interval.map(|i| i.high));
         table.rows.push(ActivitySummaryRow { quantity, value, low, high, unit: quantity.unit().to_owned() });
     };
-    // A network with only an output layer has no spiking neurons.
+    // There are always conv or FC neurons: the first layer of a network consists of them.
     let sites = spiking(false);
-    if sites > 0 {
-        let rates: Vec<f64> = activity.image_spikes.iter().map(|&n| n as f64 / sites as f64).collect();
-        let total = activity.image_spikes.iter().sum::<u64>() as f64 / (images as f64 * sites as f64);
-        push(ActivityMeasure::SpikeRate, total, mean_interval(&rates));
-    }
+    let rates: Vec<f64> = activity.image_spikes.iter().map(|&n| n as f64 / sites as f64).collect();
+    let total = activity.image_spikes.iter().sum::<u64>() as f64 / (images as f64 * sites as f64);
+    push(ActivityMeasure::SpikeRate, total, mean_interval(&rates));
     let each: Vec<f64> = activity.image_synops.iter().map(|&n| n as f64).collect();
     let per_image = |total: u64| total as f64 / images as f64;
     push(ActivityMeasure::Synops, per_image(activity.synops.iter().sum()), mean_interval(&each));
@@ -104,11 +102,9 @@ fn summary(analyst: &Analyst, images: u64, activity: &ActivityPass) -> Table {
     let dense = neurobench::dense_macs(network);
     push(ActivityMeasure::DenseMacs, dense as f64, None);
     push(ActivityMeasure::DenseSynops, (dense * steps as u64) as f64, None);
-    if spiking(true) > 0 {
-        let spikes = activity.spikes.iter().sum::<u64>() as f64;
-        let sparsity = 1.0 - spikes / (images as f64 * spiking(true) as f64);
-        push(ActivityMeasure::ActivationSparsity, sparsity, None);
-    }
+    let spikes = activity.spikes.iter().sum::<u64>() as f64;
+    let sparsity = 1.0 - spikes / (images as f64 * spiking(true) as f64);
+    push(ActivityMeasure::ActivationSparsity, sparsity, None);
     push(ActivityMeasure::Footprint, neurobench::footprint(network) as f64, None);
     table.table()
 }
