@@ -12,11 +12,12 @@
 //! | counter 3 | `epoch << 8 \| purpose` (the epoch's low 24 bits) |
 //!
 //! Step `s` uses word `s % 4` of a block's four output words; entry `i` of a list uses word `i % 4` of
-//! step block 0. Uniforms are `(word >> 8) * 2^-24`. Normals are computed in pairs by Box-Muller, from
-//! words 0 and 1 and from words 2 and 3; the first of a pair is the cosine, the second the sine. Their
-//! logarithm, sine and cosine are polynomials in single precision, written with separate
-//! multiplications and additions. The numbers are therefore bit-identical on every machine and
-//! instruction set, and a loop over lanes can be vectorised.
+//! step block 0. An integer consists of two words, so entry `i` of a list of integers has `i / 2` in counter
+//! 0. Uniforms are `(word >> 8) * 2^-24`. Normals are computed in pairs by Box-Muller, from words 0 and 1 and
+//! from words 2 and 3; the first of a pair is the cosine, the second the sine. Their logarithm, sine and
+//! cosine are polynomials in single precision, written with separate multiplications and additions. The
+//! numbers are therefore bit-identical on every machine and instruction set, and a loop over lanes can be
+//! vectorised.
 
 /// What a random number is used for. Two purposes never share a number. The discriminants must not
 /// change, since all results depend on them.
@@ -37,8 +38,8 @@ pub enum Purpose {
     Dropout = 6,
     /// Class-balanced choice of a subset.
     Subset = 7,
-    /// Bootstrap resampling for intervals.
-    Bootstrap = 8,
+    /// Simulated studies, to which tests apply the rules.
+    Simulate = 8,
     /// Choices made by an analysis, such as which neurons to show.
     Analyse = 9,
     /// Inputs of benchmarks and self-tests.

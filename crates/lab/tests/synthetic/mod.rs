@@ -16,7 +16,7 @@ pub struct Draw(Stream, usize);
 
 impl Draw {
     pub fn new(seed: u64, sample: u32) -> Self {
-        Draw(Stream::new(seed, Purpose::Bootstrap, 0, sample), 0)
+        Draw(Stream::new(seed, Purpose::Simulate, 0, sample), 0)
     }
 
     pub fn uniform(&mut self) -> f64 {
