@@ -2,8 +2,8 @@
 //! paper), and the noise that acts on it.
 //!
 //! Sixteen pixels and four steps are encoded together, in the layout in which [`crate::philox`] generates its
-//! words, so encoding an image costs little more than drawing its random numbers. [`mod@reference`] is the
-//! reference implementation in plain code, and the tests compare every bit.
+//! words, so encoding an image of at most 32 channels costs little more than drawing its random numbers.
+//! [`mod@reference`] is the reference implementation in plain code, and the tests compare every bit.
 
 mod lanes;
 pub mod recording;

@@ -142,6 +142,10 @@ fn fire(values: &[[f32; LANES]; 4], uniforms: &[[u64; LANES]; 4], unsigned: bool
 }
 
 /// Generates spikes of +1 and -1: clean, with noise on the pixels, or with deletion of spikes.
+///
+/// Spikes are written word by word. An image of more than 32 channels has several words per step, and the
+/// random numbers of all channels are drawn again for each of them: the same numbers, since a number is a
+/// function of its place, but more work.
 pub(super) struct Ternary<'a> {
     pub image: &'a [f32],
     pub shape: Shape,
