@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, path_text};
 use crate::{Outcome, flags, stopped, usage};
 use leaklab_engine::{Isa, Tau};
-use leaklab_lab::config::StudyConfig;
+use leaklab_lab::config::{ConditionConfig, StudyConfig};
 use leaklab_lab::study::{self, Event, Options, Plan, Stage, StudyError};
 use leaklab_lab::train::Control;
 use leaklab_record::text::counted;
@@ -365,19 +365,27 @@ fn range(numbers: impl Iterator<Item = u64> + Clone, noun: &str) -> String {
     if least == greatest { most } else { format!("{least} to {most}") }
 }
 
+/// Such as `seeds 1, 2, 3`.
+fn seeds(seeds: &[u64]) -> String {
+    let list: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    format!("{} {}", if list.len() == 1 { "seed" } else { "seeds" }, list.join(", "))
+}
+
 fn print_plan(plan: &Plan, folder: &StudyFolder) {
     let config = &plan.config;
     let base = &config.base;
-    let seeds: Vec<String> = config.seeds.iter().map(u64::to_string).collect();
+    let name = |condition: &ConditionConfig| match &condition.own_seeds {
+        Some(own) => format!("{} ({})", condition.name, seeds(own)),
+        None => condition.name.clone(),
+    };
     let trained = plan.runs.iter().filter(|run| run.epochs >= run.planned).count();
     let begun = plan.runs.iter().filter(|run| run.epochs > 0).count() - trained;
     println!(
-        "Study {}: {}: {}; {} {}",
+        "Study {}: {}: {}; {}",
         config.name,
         counted(plan.runs.len() as u64, "run"),
-        config.conditions.iter().map(|condition| condition.name.as_str()).collect::<Vec<_>>().join("; "),
-        if seeds.len() == 1 { "seed" } else { "seeds" },
-        seeds.join(", ")
+        config.conditions.iter().map(name).collect::<Vec<_>>().join("; "),
+        seeds(&config.seeds)
     );
     let conditions = || config.conditions.iter().map(|condition| &condition.run);
     println!(

@@ -362,6 +362,18 @@ fn a_page_is_about_the_runs_of_its_plan() {
     fs::write(a.join("run.toml"), edited).unwrap();
     let message = refused();
     assert!(message.contains("they were trained with time_steps = 12, not 20"), "{message}");
+    for (from, to, words) in [
+        ("v_th = 1.0", "v_th = 3.0", "trained with v_th = 1, not 3"),
+        (
+            "v_th = 1.0",
+            "readout_divisor = \"memory\"\nv_th = 1.0",
+            "readout_divisor = its default, not memory",
+        ),
+        ("encoder = \"signed\"", "encoder = \"unsigned\"", "trained with encoder = signed, not unsigned"),
+    ] {
+        fs::write(a.join("run.toml"), settings.replace(from, to)).unwrap();
+        assert!(refused().contains(words), "{}", refused());
+    }
     let edited = settings.replace("tau = 30.0", "condition = \"tau 30\"\ntau = inf");
     fs::write(a.join("run.toml"), edited).unwrap();
     assert!(refused().contains("with seed 1 and tau inf"), "{}", refused());

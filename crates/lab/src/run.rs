@@ -310,8 +310,8 @@ pub(crate) fn changes(config: &RunConfig, header: &Header, binds: Binds) -> Vec<
     let (trained, now) = (&header.settings, config.bound());
     let change = |key: &Key| match (key.name, trained.get(key.name), now.get(key.name)) {
         (name, Some(then), Some(now)) => format!("{name} = {then}, not {now}"),
-        (name, Some(then), None) => format!("{name} = {then}, which is not set now"),
-        (name, None, Some(now)) => format!("no {name}, not {name} = {now}"),
+        (name, Some(then), None) => format!("{name} = {then}, not with its default"),
+        (name, None, Some(now)) => format!("the default {name}, not {name} = {now}"),
         (name, None, None) => name.to_owned(),
     };
     KEYS.iter()

@@ -326,7 +326,7 @@ fn what_is_wrong_is_said_plainly() {
     let added = settings.replace("v_th = 1.0", "readout_divisor = \"memory\"\nv_th = 1.0");
     std::fs::write(run.join("run.toml"), added).unwrap();
     let text = message(&run);
-    let expected = "they were trained with no readout_divisor, not readout_divisor = \"memory\"";
+    let expected = "they were trained with the default readout_divisor, not readout_divisor = \"memory\"";
     assert!(text.contains(expected), "{text}");
 
     std::fs::write(run.join("run.toml"), &settings).unwrap();

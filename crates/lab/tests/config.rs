@@ -254,6 +254,22 @@ fn limits_of_a_built_in_study_are_no_defaults() {
     }
 }
 
+/// On the command line, one `tau` is a list of one: it does not leave a study with its other
+/// conditions, the probes, only.
+#[test]
+fn a_single_tau_replaces_the_list_of_a_study() {
+    let names = |tau: &str| -> Vec<String> {
+        let study = StudyConfig::load("digits", &[format!("tau={tau}")]).unwrap();
+        study.conditions.into_iter().map(|condition| condition.name).collect()
+    };
+    assert_eq!(names("50"), ["tau 50", "tau 5", "tau 1", "tau 1, exact gradient"]);
+    assert_eq!(names("[50]"), ["tau 50"]);
+    for tau in ["abc", "3,4"] {
+        let message = StudyConfig::load("digits", &[format!("tau={tau}")]).unwrap_err().to_string();
+        assert!(message.contains("tau") && message.contains("a number of steps"), "{message}");
+    }
+}
+
 /// A study's file also describes single runs: `--tau` selects one, even if the file has further conditions.
 #[test]
 fn a_run_of_a_study_with_conditions() {

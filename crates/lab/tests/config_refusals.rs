@@ -38,7 +38,7 @@ fn wrong_conditions_are_refused_with_their_line() {
         ("[[condition]]\nname = \"a\"\n", ["line 3", "tau"]),
         (
             "[[condition]]\nname = \"a\"\ntau = 3\n[[condition]]\nname = \"A\"\ntau = 4\n",
-            ["'a' and 'A'", "not only in case"],
+            ["line 6: name = \"A\"", "differs from 'a' in letters or digits, not only in case"],
         ),
         ("[[condition]]\ntau = 30\ndropuot = 0.5\n", ["line 4", "did you mean `dropout`"]),
         ("[[condition]]\ntau = 30\nnetwork = \"1x8x8-10o\"\n", ["line 4", "share it"]),
@@ -49,11 +49,20 @@ fn wrong_conditions_are_refused_with_their_line() {
             ["line 4", "share it"],
         ),
         ("[[condition]]\ntau = 0\n", ["line 3", "1/64 or more"]),
-        (
-            "[[condition]]\ntau = 30\n[[condition]]\ntau = 30\n",
-            ["'tau 30' and 'tau 30'", "names that differ"],
-        ),
+        ("[[condition]]\ntau = 30\n[[condition]]\ntau = 30\n", ["line 5: tau", "'tau 30' needs a `name`"]),
         ("[[condition]]\ntau = 30\nlayer_tau = { conv9 = 5 }\n", ["line 4", "conv1, fc1"]),
+        (
+            "[[condition]]\nname = \"a\"\ntau = 9\n[[condition]]\nname = \"b\"\ntau = 9\n",
+            ["line 6", "condition 'b' has the same settings as 'a'"],
+        ),
+        ("[[condition]]\nname = \"a\\nb\"\ntau = 9\n", ["line 3", "in one line"]),
+        ("tau = \"abc\"\n[[condition]]\ntau = 9\n", ["line 2", "a number of steps"]),
+        ("condition = \"a\"\ntau = 9\n", ["line 2", "conditions are [[condition]] tables"]),
+        ("format = 99\n[[condition]]\ntau = 9\n", ["line 2", "this program reads format 1"]),
+        (
+            "tau = 9\nnoise = [\"impulse/pixel\", \"impulse/pixel\"]\n",
+            ["line 3", "impulse/pixel is given twice"],
+        ),
         ("baseline = \"x\"\n[[condition]]\ntau = 30\n", ["line 2", "tau 30"]),
     ] {
         let message = message(&format!("dataset = \"digits\"\n{text}"));
@@ -122,7 +131,7 @@ fn large_files_are_refused_quickly() {
         (0..30_000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = 30\n")).collect();
     let found = message(&format!("dataset = \"digits\"\n{conditions}"));
     assert!(found.contains("a study has at most 1000 conditions"), "{found}");
-    let names: String = (0..1000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = 30\n")).collect();
+    let names: String = (1..=1000).map(|i| format!("[[condition]]\nname = \"c{i}\"\ntau = {i}\n")).collect();
     let found = message(&format!("dataset = \"digits\"\nseeds = [{}]\n{names}", numbers[..1000].join(", ")));
     assert!(found.contains("1000000 runs are too many; a study has at most 100000"), "{found}");
 }

@@ -41,8 +41,8 @@ def study(tmp_path_factory):
 
 
 def test_ctrl_c_stops_a_study_while_its_runs_train(out):
-    # Each run takes minutes. If Ctrl-C waited for all of them, this test would time out.
-    settings = STUDY | {"epochs": 20_000}
+    # The runs take an hour. If Ctrl-C waited for them, this test would time out.
+    settings = STUDY | {"epochs": 200_000}
     script = (
         "import leaklab, sys\n"
         "inf = float('inf')\n"
@@ -55,11 +55,11 @@ def test_ctrl_c_stops_a_study_while_its_runs_train(out):
         assert process.stdout.readline().strip() == b"epoch"
         process.send_signal(signal.SIGINT)
         begun = time.monotonic()
-        error = process.communicate(timeout=60)[1].decode()
+        error = process.communicate(timeout=300)[1].decode()
     finally:
         process.kill()
     assert error.rstrip().endswith("KeyboardInterrupt"), error
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 240
     checkpoints = list(out.glob("runs/*/checkpoint.safetensors"))
     assert checkpoints and (out / "report.html").exists()
     # The same call continues the study.

@@ -8,7 +8,7 @@ use crate::data::Normalisation;
 use leaklab_engine::encode::Encoder;
 use leaklab_engine::noise::{Levels, SEVERITIES};
 use leaklab_engine::{Architecture, Gradient, ReadoutDivisor};
-use leaklab_record::{NoiseKey, number_text};
+use leaklab_record::{NoiseKey, manifest, number_text};
 use std::path::PathBuf;
 use toml::Value;
 
@@ -90,11 +90,18 @@ const fn of_study(name: &'static str, kind: Kind, help: &'static str) -> Key {
 
 /// All settings, in their order in files.
 pub const KEYS: &[Key] = &[
-    of_study(
-        "format",
-        Kind::Whole { least: 0, most: u32::MAX as u64 },
-        "version of the file's format; written by leaklab",
-    ),
+    Key {
+        name: "format",
+        group: Group::Study,
+        kind: Kind::Whole { least: 0, most: u32::MAX as u64 },
+        help: "version of the file's format; written by leaklab",
+        binds: Binds::Nothing,
+        set: |_, _, value| match whole(value)? {
+            format if format == u64::from(manifest::FORMAT) => Ok(()),
+            _ => Err(format!("this program reads format {}", manifest::FORMAT)),
+        },
+        get: |_| None,
+    },
     of_study("name", Kind::Text, "name of the study, shown on its page"),
     of_study("seeds", Kind::WholeList, "seeds of a study; every condition is trained once with each seed"),
     of_study(
@@ -514,8 +521,12 @@ pub const KEYS: &[Key] = &[
         help: "noises that the robustness analysis applies, such as gaussian/pixel",
         binds: Binds::Nothing,
         set: |run, _, value| {
-            run.noise =
+            let all: Vec<NoiseKey> =
                 list(value).iter().map(|value| text(value)?.parse()).collect::<Result<_, String>>()?;
+            if let Some((_, twice)) = all.iter().enumerate().find(|(i, noise)| all[..*i].contains(noise)) {
+                return Err(format!("{twice} is given twice"));
+            }
+            run.noise = all;
             Ok(())
         },
         get: |run| {

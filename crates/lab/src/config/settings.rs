@@ -351,6 +351,8 @@ fn shown(value: &Value) -> String {
         Value::String(digits) if digits.parse::<i64>().is_err() && digits.parse::<i128>().is_ok() => {
             digits.clone()
         }
+        // TOML would write it in several lines.
+        Value::String(text) if text.contains(char::is_control) => format!("{text:?}"),
         value => value.to_string(),
     }
 }

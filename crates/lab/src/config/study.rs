@@ -8,7 +8,6 @@ use super::{BUILTIN, keys};
 use leaklab_engine::Tau;
 use leaklab_record::StudyFolder;
 use leaklab_record::noun::{slug, tau_condition};
-use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Value;
 
@@ -178,9 +177,7 @@ impl RunConfig {
     fn unnamed(settings: &Settings, seeds: &[u64]) -> Result<Self, ConfigError> {
         let mut shared = settings.clone();
         // A value that every condition replaces is not shared.
-        let replaced =
-            !settings.conditions.is_empty() && settings.conditions.iter().all(|c| c.contains("tau"));
-        let value = shared.value("tau").filter(|value| value.is_array() || !replaced);
+        let value = sweep(settings).or(shared.value("tau").filter(|_| !all_set_tau(settings)));
         let first = value.and_then(|value| list(value).first().cloned());
         let of_condition = || settings.conditions.iter().find_map(|c| c.value("tau").cloned());
         if let Some(tau) = first.or_else(of_condition) {
@@ -205,9 +202,9 @@ fn read_name(settings: &Settings, name: &str) -> Result<String, ConfigError> {
         Some(value) => text(value).map_err(|expected| settings.refuse("name", expected))?,
         None => name.to_owned(),
     };
-    // The name is also used for a folder.
-    if slug(&name).is_empty() {
-        return Err(settings.refuse("name", "a name with a letter or digit is expected"));
+    // The name is also used for a folder, and in messages.
+    if slug(&name).is_empty() || name.chars().any(char::is_control) {
+        return Err(settings.refuse("name", "a name with a letter or digit is expected, in one line"));
     }
     Ok(name)
 }
@@ -232,13 +229,33 @@ fn distinct<T: PartialEq>(settings: &Settings, key: &str, values: Vec<T>) -> Res
     Ok(values)
 }
 
+/// Whether there are condition tables, and each sets its own `tau`.
+fn all_set_tau(settings: &Settings) -> bool {
+    !settings.conditions.is_empty() && settings.conditions.iter().all(|table| table.contains("tau"))
+}
+
+/// The values of `tau` that are conditions of their own. A single value in a file with condition tables is
+/// one that they share. On the command line it is a list of one, if the tables make no use of it.
+fn sweep(settings: &Settings) -> Option<&Value> {
+    let unused = settings.is_flag("tau") && all_set_tau(settings);
+    settings.value("tau").filter(|value| value.is_array() || settings.conditions.is_empty() || unused)
+}
+
 /// The conditions: first one for each `tau` of a list, then those of the `[[condition]]` tables.
 fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionConfig>, ConfigError> {
     let mut found = Vec::new();
     let taus = settings.value("tau");
-    let sweep = taus.filter(|value| value.is_array() || settings.conditions.is_empty());
+    let sweep = sweep(settings);
     if sweep.is_none() && settings.conditions.is_empty() {
         return Err(missing("tau"));
+    }
+    if let Some(expected) = taus.filter(|value| !value.is_array()).and_then(|value| tau(value).err()) {
+        return Err(settings.refuse("tau", expected));
+    }
+    if settings.contains("condition") {
+        let expected = "in a study, conditions are [[condition]] tables, each with a name and the settings in \
+                        which it differs";
+        return Err(settings.refuse("condition", expected));
     }
     if let Some(value) = sweep {
         let refused = |expected: String| settings.refuse("tau", expected);
@@ -278,7 +295,7 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         };
         let own_seeds = table.value("seeds").map(|value| read_seeds(table, value)).transpose()?;
         let mut own = shared.clone();
-        if settings.value("tau").is_some_and(Value::is_array) {
+        if sweep.is_some() {
             own.entries.remove("tau");
         }
         let mut differs = Vec::new();
@@ -301,24 +318,45 @@ fn read_conditions(settings: &Settings, seeds: &[u64]) -> Result<Vec<ConditionCo
         }
         found.push(condition(own, seeds, name, differs, own_seeds)?);
     }
+    check_conditions(settings, &found)?;
+    Ok(found)
+}
+
+/// Refuses conditions whose names or settings cannot be told apart.
+fn check_conditions(settings: &Settings, found: &[ConditionConfig]) -> Result<(), ConfigError> {
     // Some file systems do not distinguish upper and lower case.
-    let mut folders = BTreeMap::new();
-    for condition in &found {
-        let folder = slug(&condition.name).to_lowercase();
-        let empty = folder.is_empty();
-        if let Some(other) = folders.insert(folder, &condition.name) {
-            let expected = format!(
-                "conditions '{other}' and '{}' need names that differ in their letters and digits, not only \
-                 in case",
-                condition.name
-            );
-            return Err(settings.refuse("condition", expected));
+    let folders: Vec<String> = found.iter().map(|condition| slug(&condition.name).to_lowercase()).collect();
+    let unnamed = |condition: &ConditionConfig| RunConfig { condition: None, ..condition.run.clone() };
+    let runs: Vec<RunConfig> = found.iter().map(unnamed).collect();
+    // The conditions of the tables are the last ones.
+    let of_tables = found.len() - settings.conditions.len();
+    for (i, condition) in found.iter().enumerate() {
+        let refused = |expected: String| {
+            let table = i.checked_sub(of_tables).map(|i| &settings.conditions[i]);
+            match table
+                .and_then(|table| Some((table, ["name", "tau"].into_iter().find(|k| table.contains(k))?)))
+            {
+                Some((table, key)) => table.refuse(key, expected),
+                None => settings.refuse("condition", expected),
+            }
+        };
+        if folders[i].is_empty() || condition.name.chars().any(char::is_control) {
+            return Err(refused("a name with a letter or digit is expected, in one line".to_owned()));
         }
-        if empty {
-            return Err(settings.refuse("condition", "a name with a letter or digit is expected"));
+        if let Some(other) = folders[..i].iter().position(|folder| *folder == folders[i]) {
+            return Err(refused(format!(
+                "condition '{}' needs a `name` that differs from '{}' in letters or digits, not only in case",
+                condition.name, found[other].name
+            )));
+        }
+        if let Some(other) = runs[..i].iter().position(|run| *run == runs[i]) {
+            return Err(refused(format!(
+                "condition '{}' has the same settings as '{}'",
+                condition.name, found[other].name
+            )));
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn condition(

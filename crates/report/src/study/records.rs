@@ -352,9 +352,11 @@ fn check_settings(now: &Manifest, header: &Header, folder: &RunFolder) -> Result
     let trained = Manifest { settings, text };
     let leak = |manifest: &Manifest| manifest.leak().map(|leak| leak.to_string());
     let setting = |key| (key, trained.text_of(key), now.text_of(key));
-    let settings = ["dataset", "network", "time_steps", "seed"].map(setting);
+    let settings =
+        ["dataset", "network", "time_steps", "seed", "v_th", "readout_divisor", "encoder", "normalise"]
+            .map(setting);
     let all = [("tau", leak(&trained), leak(now))].into_iter().chain(settings);
-    let words = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+    let words = |value: Option<String>| value.unwrap_or_else(|| "its default".to_owned());
     match all.into_iter().find(|(_, trained, now)| trained != now) {
         None => Ok(()),
         Some((key, trained, now)) => Err(ReportError::Edited {

@@ -211,7 +211,10 @@ impl<'a> Reader<'a> {
         match node {
             Node::Li { .. } | Node::I { .. } => {}
             Node::Output { .. } if self.options.integrate_output => {
-                self.notes.push(format!("an integrating output layer was added after node '{weights}'"));
+                self.notes.push(format!(
+                    "an integrating output layer, with the leak of the first hidden layer, was added after \
+                     node '{weights}'"
+                ));
                 return Ok(Some(1.0));
             }
             Node::Output { .. } => {
