@@ -160,8 +160,11 @@ pub fn new_folder(flag: &str, path: &Path) -> Outcome {
     }
 }
 
-/// Refuses a folder that belongs to a run or a study, or that is within such a one.
+/// Refuses a file, and a folder that belongs to a run or a study, or that is within such a one.
 fn inner(flag: &str, path: &Path) -> Outcome {
+    if path.is_file() {
+        return Err(usage(format!("{flag} {}: this is a file; give a folder", path.display())));
+    }
     for folder in resolved(path).ancestors() {
         let Some(parent) = folder.parent() else { break };
         let (run, study) = (RunFolder::at(parent), StudyFolder::at(parent));

@@ -110,9 +110,6 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     if let Some(out) = &arguments.out {
         output::new_folder("--out", out)?;
-        if out.is_file() {
-            return Err(usage(format!("--out {}: this is a file; give a folder", out.display())));
-        }
     }
     let mut config = StudyConfig::load(&arguments.study(), &assignments(&arguments)?).map_err(usage)?;
     let data_dir = flags::stored(config.base.data_dir.take())?;

@@ -27,7 +27,10 @@ impl Manifest {
         let text = file::read_to_string(path).map_err(RecordError::io(path, "cannot be read"))?;
         let mut settings: toml::Table =
             toml::from_str(&text).map_err(|e| RecordError::malformed(path, "settings file", e))?;
-        let found = settings.remove("format").and_then(|value| value.as_integer()).unwrap_or(0);
+        let Some(found) = settings.remove("format").map(|value| value.as_integer().unwrap_or(0)) else {
+            let reason = "it is empty, or has no line `format`, which leaklab writes first";
+            return Err(RecordError::malformed(path, "settings file", reason));
+        };
         RecordError::check_format(path, "settings", found.max(0) as u64, FORMAT)?;
         Ok(Manifest { settings, text })
     }
