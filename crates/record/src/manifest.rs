@@ -27,10 +27,10 @@ impl Manifest {
         let text = file::read_to_string(path).map_err(RecordError::io(path, "cannot be read"))?;
         let mut settings: toml::Table =
             toml::from_str(&text).map_err(|e| RecordError::malformed(path, "settings file", e))?;
-        let Some(found) = settings.remove("format").map(|value| value.as_integer().unwrap_or(0)) else {
-            let reason = "it is empty, or has no line `format`, which leaklab writes first";
-            return Err(RecordError::malformed(path, "settings file", reason));
-        };
+        if settings.is_empty() {
+            return Err(RecordError::malformed(path, "settings file", "it is empty"));
+        }
+        let found = settings.remove("format").and_then(|value| value.as_integer()).unwrap_or(0);
         RecordError::check_format(path, "settings", found.max(0) as u64, FORMAT)?;
         Ok(Manifest { settings, text })
     }
@@ -111,5 +111,8 @@ mod tests {
         std::fs::write(&path, "tau = 30.0\n").unwrap();
         let message = Manifest::read(&path).unwrap_err().to_string();
         assert!(message.contains("format 0") && message.contains("train the run again"), "{message}");
+        std::fs::write(&path, "").unwrap();
+        let message = Manifest::read(&path).unwrap_err().to_string();
+        assert!(message.contains("it is empty"), "{message}");
     }
 }
