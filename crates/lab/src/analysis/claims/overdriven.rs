@@ -23,7 +23,13 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
         Some(format!(
             "Condition {condition}: weights have outgrown the threshold. In {layer}, a neuron's weighted \
              input in one step is {ratio:.0} times the threshold, so neurons fire whenever their potential \
-             is positive. Another learning rate or weight decay may give other verdicts."
+             is positive. {} may give other verdicts.",
+            match comparison.group(condition).is_some_and(|group| group.runs[0].config.leak.readout().leaks())
+            {
+                true =>
+                    "Training without leak in the readout (setting readout_tau), or another learning rate,",
+                false => "Another learning rate or weight decay",
+            }
         ))
     };
     conditions.filter_map(|group| note(&group.row.condition)).collect()
