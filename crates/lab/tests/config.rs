@@ -167,6 +167,16 @@ fn a_name_that_says_no_more_than_the_leak_is_the_same_after_it_is_written() {
     assert_eq!(load(&study.to_toml()), StudyConfig { name: "own".into(), ..study });
 }
 
+/// Constants of the other optimiser have no effect, so they are not part of a run.
+#[test]
+fn constants_of_the_other_optimiser_do_not_count() {
+    let study = load("dataset = \"digits\"\ntau = 30\noptimiser = \"adam\"\nmomentum = 0.2\n");
+    assert_eq!(load(&study.to_toml()), study);
+    let plain = load("dataset = \"digits\"\ntau = 30\noptimiser = \"sgd\"\n");
+    let other = load("dataset = \"digits\"\ntau = 30\noptimiser = \"sgd\"\nbeta1 = 0.5\nepsilon = 0.1\n");
+    assert_eq!(other, plain);
+}
+
 #[test]
 fn a_tau_that_every_condition_replaces_is_not_shared() {
     let study = load("dataset = \"digits\"\ntau = inf\n[[condition]]\ntau = 381\nseeds = [3]\n");

@@ -288,6 +288,14 @@ impl RunConfig {
             let set = key.kind.check(value).and_then(|()| (key.set)(&mut run, member, value));
             set.map_err(|expected| settings.refuse(name, expected))?;
         }
+        // Constants of the other rule have no effect and are not written.
+        let unset = Self::unset();
+        match run.rule {
+            OptimiserKind::Sgd => {
+                (run.beta1, run.beta2, run.epsilon) = (unset.beta1, unset.beta2, unset.epsilon);
+            }
+            OptimiserKind::Adam => run.momentum = unset.momentum,
+        }
         let unfit = run.noise.iter().find(|key| events && !key.noise.acts_on_events());
         if let Some(key) = unfit {
             return Err(settings.refuse("noise", refuse_noise(key.noise)));
