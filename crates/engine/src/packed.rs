@@ -152,7 +152,8 @@ impl Packed {
         &self.leak
     }
 
-    /// Copies the leak, the threshold and the readout's divisor of a network; the packed weights do not change.
+    /// Copies the leak, the threshold and the readout's divisor of a network; the packed weights do not
+    /// change.
     ///
     /// # Panics
     /// If the network has another architecture.

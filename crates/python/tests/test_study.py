@@ -41,7 +41,7 @@ def study(tmp_path_factory):
 
 
 def test_ctrl_c_stops_a_study_while_its_runs_train(out):
-    # The runs take an hour. If Ctrl-C waited for them, this test would time out.
+    # The runs take hours. If Ctrl-C waited for them, this test would time out.
     settings = STUDY | {"epochs": 200_000}
     script = (
         "import leaklab, sys\n"

@@ -30,7 +30,10 @@ impl ReadoutDivisor {
         match self {
             ReadoutDivisor::Steps => steps as f64,
             // Horner's rule, from the oldest step to the last: exact without leak.
-            ReadoutDivisor::Memory => (0..steps).fold(0.0, |sum, _| readout.lambda() * sum + 1.0),
+            ReadoutDivisor::Memory => {
+                let lambda = readout.lambda();
+                (0..steps).fold(0.0, |sum, _| lambda * sum + 1.0)
+            }
         }
     }
 }

@@ -202,11 +202,16 @@ fn read_name(settings: &Settings, name: &str) -> Result<String, ConfigError> {
         Some(value) => text(value).map_err(|expected| settings.refuse("name", expected))?,
         None => name.to_owned(),
     };
-    // The name is also used for a folder, and in messages.
-    if slug(&name).is_empty() || name.chars().any(char::is_control) {
-        return Err(settings.refuse("name", "a name with a letter or digit is expected, in one line"));
-    }
+    check_name(&name).map_err(|expected| settings.refuse("name", expected))?;
     Ok(name)
+}
+
+/// Checks the name of a study or a condition, which is also used for a folder and in messages.
+fn check_name(name: &str) -> Result<(), String> {
+    if slug(name).is_empty() || name.chars().any(char::is_control) {
+        return Err("a name with a letter or digit is expected, in one line".to_owned());
+    }
+    Ok(())
 }
 
 fn read_seeds(settings: &Settings, value: &Value) -> Result<Vec<u64>, ConfigError> {
@@ -331,18 +336,13 @@ fn check_conditions(settings: &Settings, found: &[ConditionConfig]) -> Result<()
     // The conditions of the tables are the last ones.
     let of_tables = found.len() - settings.conditions.len();
     for (i, condition) in found.iter().enumerate() {
-        let refused = |expected: String| {
-            let table = i.checked_sub(of_tables).map(|i| &settings.conditions[i]);
-            match table
-                .and_then(|table| Some((table, ["name", "tau"].into_iter().find(|k| table.contains(k))?)))
-            {
-                Some((table, key)) => table.refuse(key, expected),
-                None => settings.refuse("condition", expected),
-            }
+        let table = i.checked_sub(of_tables).map(|i| &settings.conditions[i]);
+        let refused = |expected: String| match table {
+            Some(table) if table.contains("name") => table.refuse("name", expected),
+            Some(table) if table.contains("tau") => table.refuse("tau", expected),
+            Some(_) | None => settings.refuse("condition", expected),
         };
-        if folders[i].is_empty() || condition.name.chars().any(char::is_control) {
-            return Err(refused("a name with a letter or digit is expected, in one line".to_owned()));
-        }
+        check_name(&condition.name).map_err(refused)?;
         if let Some(other) = folders[..i].iter().position(|folder| *folder == folders[i]) {
             return Err(refused(format!(
                 "condition '{}' needs a `name` that differs from '{}' in letters or digits, not only in case",

@@ -131,8 +131,8 @@ pub enum TrainError {
     Memory(#[from] memory::TooLarge),
     /// Initial weights were given, so `initial = "rate"` has none to scale.
     #[error(
-        "initial = \"rate\" scales the random weights of a new network, and initial weights were given; omit one \
-         of them"
+        "initial = \"rate\" scales the random weights of a new network, and initial weights were given; omit \
+         one of them"
     )]
     Scaled,
     /// The initial weights belong to another network.
